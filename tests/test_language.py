@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import click
+import httpx
 import pytest
+from textual.binding import Binding
 
 from queuectl.cli.command import GLOBAL_OPTIONS, LazyGroup
 from queuectl.cli.commands import root
+from queuectl.client import Queue
+from queuectl.store.open import open_store
+from queuectl.store_threads import StorePools, WebSession
+from queuectl.tui.app import Top
+from queuectl.tui.screens import KEYS, JobScreen
+from queuectl.web.api.streams import Feed
+from queuectl.web.app import OPERATIONS, document, make_app
+from queuectl.web.auth import AuthConfig, Right, Token, Tokens
+from queuectl.web.pages.actions import VERBS
+from queuectl.web.pages.routes import CHANGES, PAGES
+from tests.factories import NO_POLICY
+from tests.store.hands import BAD, Hands
+from tests.tui.view import play
 
 ROOT = Path(__file__).parent.parent
 # Words without a good use here, as regular expressions for lower-case text in which identifiers are split at _ and at capitals.
@@ -113,6 +132,11 @@ def help_lines() -> Iterator[tuple[str, str]]:
                 yield " ".join([*path, param.opts[0]]), param.help or ""
 
 
+def long_sentences(text: str) -> list[str]:
+    sentences = re.split(r"(?<=[.:?])\s+|\n\n", " ".join(text.split()))
+    return [sentence for sentence in sentences if len(sentence.split()) > MAX_SENTENCE_WORDS]
+
+
 def test_help_is_short_and_starts_with_a_verb_or_a_noun() -> None:
     wrong = [
         f"{where}: {text}"
@@ -130,9 +154,7 @@ def test_the_help_of_a_command_has_short_sentences_without_banned_words() -> Non
     for path, command in commands():
         page = command.get_help(click.Context(command, info_name=" ".join(["queuectl", *path])))
         wrong += [f"{' '.join(path)}: {match[0]}" for match in PATTERN.finditer(words(page))]
-        for sentence in re.split(r"(?<=[.:?])\s+|\n\n", " ".join((command.help or "").split())):
-            if len(sentence.split()) > MAX_SENTENCE_WORDS:
-                wrong.append(f"{' '.join(path)}: {sentence}")
+        wrong += [f"{' '.join(path)}: {sentence}" for sentence in long_sentences(command.help or "")]
     assert not wrong, "\n".join(wrong)
 
 
@@ -141,6 +163,201 @@ def test_the_help_of_the_main_commands_fits_80_columns(path: tuple[str, ...]) ->
     command = dict(commands())[path]
     page = command.get_help(click.Context(command, info_name=" ".join(["queuectl", *path]), terminal_width=80))
     assert not [line for line in page.splitlines() if len(line) > 80]
+
+
+# ── the HTTP API ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def descriptions(part: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Return every text of a part of the OpenAPI document, with its place."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name in {"summary", "description"} and isinstance(value, str):
+                yield where, value
+            else:
+                yield from descriptions(value, f"{where}/{name}")
+    elif isinstance(part, list):
+        for number, value in enumerate(part):
+            yield from descriptions(value, f"{where}/{number}")
+
+
+def test_the_descriptions_of_the_http_api_have_short_sentences_without_banned_words() -> None:
+    found = list(descriptions(document(), ""))
+    assert len(found) > len(OPERATIONS)
+    assert not [f"{where}: {text}" for where, text in found if PATTERN.search(words(text)) or long_sentences(text)]
+    # A response may have the phrase of its status.
+    assert not [f"{where}: {text}" for where, text in found if "/responses/20" not in where and not text.endswith(".")]
+
+
+def test_the_summary_of_an_operation_starts_with_a_verb() -> None:
+    assert not [one.summary for one in OPERATIONS if re.split(r"\W", one.summary.lower())[0] in NOT_A_START]
+
+
+# ── the pages and the terminal UI ───────────────────────────────────────────────────────────────────────────────────
+
+INLINE = frozenset({"a", "b", "br", "code", "em", "i", "kbd", "span", "strong", "time"})
+SPOKEN = ("alt", "aria-label", "placeholder", "title")  # attributes that users see or hear
+
+
+class PageText(HTMLParser):
+    """The text of a page, in the pieces that a user sees as one, without logs and code."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.pieces = [""]
+        self._is_code = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.pieces += [value for name, value in attrs if name in SPOKEN and value]
+        self._is_code = tag == "pre" or (self._is_code and tag in INLINE)
+        if tag not in INLINE:
+            self.pieces.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in INLINE:
+            self._is_code = False
+            self.pieces.append("")
+
+    def handle_data(self, data: str) -> None:
+        self.pieces[-1] += "" if self._is_code else data
+
+
+def fill(home: Path) -> None:
+    """Jobs in every state, a worker, and one of everything else that a page shows."""
+    with Queue(home) as queue, closing(open_store(str(home))) as store:
+        queue.enqueue("true", id="parent", delay="1h", tags=["nightly"], timeout="1m", memory="1GiB", env={"A": "b"})
+        queue.enqueue("true", id="child", depends_on=["parent"])
+        queue.enqueue_many([{"command": "true"}], batch="thumbs")
+        queue.enqueue("true", id="gone", delay="1h")
+        queue.cancel("gone")
+        queue.enqueue("true", id="held", delay="1h")
+        queue.hold("held")
+        hands = Hands(store, home)
+        for job_id, retries in (("broken", 0), ("retried", 3)):
+            queue.enqueue("false", id=job_id, max_retries=retries, priority=9)
+            hands.run(BAD)
+        queue.enqueue("true", id="over", priority=9)
+        hands.run()
+        queue.enqueue("sleep 60", id="running", priority=9)
+        hands.start(hands.claim_one())
+        queue.set_queue("mail", concurrency=2, rate="10/m", paused=True)
+        queue.enqueue("true", queue="mail")
+        queue.schedules.add("nightly", "0 2 * * *", command="make backup", tz="Europe/Berlin")
+        store.sample()
+
+
+JOBS = ("parent", "child", "gone", "held", "broken", "retried", "over", "running")
+SHOWN = (
+    *(path for path in PAGES if "{" not in path and path != "/act"),
+    *(f"/jobs/{job}" for job in JOBS),
+    *(f"/act?action={verb}&all=1" for verb in VERBS),
+    "/act?action=hold&id=parent&id=child",
+    "/act?action=hold",
+    "/jobs/over?run=1&find=nothing",
+    "/jobs/nothing",
+    "/jobs?state=dead&queue=default",
+    "/jobs?match=nothing",
+    "/jobs?state=nothing",
+    "/jobs?sort=duration",
+    "/queues?name=nothing",
+    "/?span=day",
+    "/nothing",
+    "/api/v1/docs",
+)
+POSTED: tuple[tuple[str, Mapping[str, str]], ...] = (
+    *((f"/jobs/parent/{verb}", {}) for verb in (*VERBS, "clone", "edit", "nothing")),
+    *((f"/dlq/{verb}", {}) for verb in ("retry", "purge")),
+    *((f"/cron/nightly/{verb}", {}) for verb in ("run", "remove", "pause", "resume")),
+    ("/cron/+/add", {"name": "new", "schedule": "never", "command": "true"}),
+    ("/cron/+/add", {"name": "new", "schedule": "every 1h", "command": "true", "tz": "Asia/Tokyo"}),
+    ("/workers/w1/stop", {}),
+    ("/workers/w1/stop", {"now": "1"}),
+    ("/workers/w1/stop", {"confirmed": "1"}),
+    ("/workers/nothing/stop", {}),
+    ("/queues/mail/pause", {}),
+    ("/queues/mail/resume", {}),
+    ("/queues/mail/set", {"concurrency": "1"}),
+    ("/queues/mail/set", {"concurrency": "many"}),
+    ("/queues/mail/move", {}),
+    ("/queues/mail/move", {"to": "default"}),
+    ("/queues/mail/move", {"to": "default", "confirmed": "1"}),
+    ("/settings/timeout", {"value": "1m"}),
+    ("/settings/timeout", {"value": "soon"}),
+    ("/settings/timeout", {"unset": "1"}),
+    ("/jobs/parent/edit", {"priority": "5"}),
+    ("/jobs/broken/retry", {"confirmed": "1"}),
+    ("/act", {"action": "hold", "id": "child"}),
+    ("/act", {"action": "cancel", "all": "1", "queue": "mail"}),
+    ("/enqueue", {"command": "true"}),
+    ("/enqueue", {"command": "true", "priority": "much"}),
+    ("/undo/nothing", {}),
+)
+TOKEN, READER = "a-token-of-the-tests", "a-token-that-only-reads"
+
+
+async def render(home: Path) -> list[tuple[str, str]]:
+    """Return every page that the dashboard renders, with the request that led to it."""
+    pages = []
+    requests: list[tuple[str, str, str, Mapping[str, str]]]
+    tokens = Tokens([Token("own", Right.FULL, TOKEN), Token("viewer", Right.READ, READER)])
+    with StorePools(lambda clock: WebSession(home, gate=NO_POLICY, clock=clock, trust_home=True)) as pools:
+        app = make_app(pools, AuthConfig(tokens, 80, loopback=True, secure=False), Feed(pools.watching))
+        http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app),
+            base_url="http://127.0.0.1",
+            headers={"Accept": "text/html"},
+            follow_redirects=True,
+        )
+        async with http:
+            requests = [("GET", path, token, {}) for token in (TOKEN, READER) for path in SHOWN]
+            requests += [("GET", "/", "a-wrong-token", {}), *(("POST", path, TOKEN, form) for path, form in POSTED)]
+            for method, path, token, form in requests:
+                headers = {"Authorization": f"Bearer {token}", "Origin": "http://127.0.0.1"}
+                answer = await http.request(method, path, headers=headers, data=dict(form))
+                pages.append((f"{method} {path} {dict(form)}", answer.text))
+    return pages
+
+
+def test_every_page_has_short_sentences_without_banned_words(tmp_path: Path) -> None:
+    pages: list[tuple[str, str]] = []
+
+    async def scene() -> None:
+        pages.extend(await render(tmp_path / "empty"))
+        await asyncio.to_thread(fill, tmp_path / "filled")
+        pages.extend(await render(tmp_path / "filled"))
+
+    play(scene)
+    wrong = set()
+    for where, page in pages:
+        assert "<html" in page, where
+        assert "Internal Server Error" not in page, where
+        for piece in PageText(page).pieces:
+            if PATTERN.search(words(piece)) or long_sentences(piece):
+                wrong.add(f"{where}: {' '.join(piece.split())}")
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_every_route_of_a_page_is_rendered_by_that_test() -> None:
+    def is_covered(route: str, paths: list[str]) -> bool:
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route))
+        return any(re.fullmatch(pattern, path.partition("?")[0]) for path in paths)
+
+    assert not [route for route in PAGES if not is_covered(route, list(SHOWN))]
+    assert not [route for route in CHANGES if not is_covered(route, [path for path, _ in POSTED])]
+
+
+def test_scripts_of_pages_show_short_sentences() -> None:
+    scripts = [path for path in files() if path.suffix == ".js" and "static" in path.parts]
+    assert scripts
+    texts = [text for path in scripts for text in re.findall(r"[\"`]([^\"`\n]*)[\"`]", path.read_text("utf-8"))]
+    assert not [text for text in texts if long_sentences(text)]
+
+
+def test_the_keys_of_the_terminal_ui_are_described_in_one_line() -> None:
+    bindings = [one for one in (*Top.BINDINGS, *JobScreen.BINDINGS) if isinstance(one, Binding)]
+    texts = [*(about for _, about in KEYS), *(one.description for one in bindings)]
+    assert not [text for text in texts if not 0 < len(text) <= MAX_HELP_CHARS or PATTERN.search(words(text))]
 
 
 def test_no_label_invites_people_to_come_in() -> None:

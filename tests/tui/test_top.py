@@ -40,7 +40,7 @@ def queue(home: Path) -> Iterator[Queue]:
 def test_a_home_without_a_store_is_shown_and_not_made(home: Path) -> None:
     async def scene() -> None:
         async with view(home) as (app, pilot):
-            await until(lambda: "nothing here yet" in text_of(app, "#states"), what="the empty page")
+            await until(lambda: "No jobs yet" in text_of(app, "#states"), what="the empty page")
             await pilot.press("c", "r", "h", "p", "plus", "minus", "l", "enter", "s")
             assert text_of(app, "#say")
 
@@ -100,7 +100,7 @@ def test_a_running_job_is_cancelled_after_a_question_and_retried(
             await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled")
             assert text_of(app, "#say") == f"cancelled {job}"
             await pilot.press("c")
-            assert "nothing to cancel" in text_of(app, "#say")
+            assert "cannot cancel" in text_of(app, "#say")
             await pilot.press("r")
             await until(lambda: states_of(app).get(job) == "processing", what="the job to run again")
             await pilot.press("c", "y")

@@ -79,7 +79,7 @@ def test_without_a_token_nothing_is_returned(server: Server, path: str) -> None:
 @pytest.mark.parametrize("token", ["", "x", FULL[:-1], FULL + "x", FULL.upper(), "\xff" * 20, "x" * 4000])
 def test_a_wrong_token_is_none(server: Server, token: str) -> None:
     said = problem(server.send(f"GET {API}/status HTTP/1.1", token=token), 401, "no-token")
-    assert said["detail"] == (INVALID_CREDENTIALS if token else "a token is needed")
+    assert said["detail"] == (INVALID_CREDENTIALS if token else "a token is required")
 
 
 @pytest.mark.parametrize("given", [f"Basic {FULL}", FULL, f"Bearer{FULL}", f"Token {FULL}"])

@@ -157,7 +157,7 @@ class Top(App[None]):
             return
         if snapshot is None:
             self._head_line.put(Text("queuectl", style="bold"))
-            self._state_line.put(Text("nothing here yet: e enqueues a command", style="dim"))
+            self._state_line.put(Text("No jobs yet. Press e to add one.", style="dim"))
         else:
             self._head_line.put(view_model.head(snapshot, str(self._rate), width))
             self._state_line.put(view_model.states(snapshot, width))
@@ -183,7 +183,7 @@ class Top(App[None]):
                 line.put(Text(escape_control(message), style=style))
 
     def _show_problem(self, error: QueuectlError | None) -> None:
-        message = "" if error is None else f" {escape_control(error.message)}; retrying"
+        message = "" if error is None else f" {escape_control(error.message)}; retrying…"
         for screen in self.screen_stack:
             for line in screen.query("#problem").results(Line):
                 line.put(Text(message))
@@ -209,7 +209,7 @@ class Top(App[None]):
         if (job := self._selected()) is None:
             return
         if is_final(job.state):
-            self.say(f"{job.id} is {job.state.value}: nothing to cancel", style="bold yellow")
+            self.say(f"cannot cancel {job.id}: it is {job.state.value}", style="bold yellow")
             return
 
         def cancel(session: Session) -> str:
@@ -218,12 +218,10 @@ class Top(App[None]):
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.say(f"cancelling {job.id} …")
+                self.say(f"cancelling {job.id}…")
                 self.act(cancel, takes_long=True)
 
-        self.push_screen(
-            Confirm(f"Cancel {job.id}, which is {job.state.value}?", view_model.command(job)[:200]), answered
-        )
+        self.push_screen(Confirm(f"Cancel job {job.id} ({job.state.value})?", view_model.command(job)[:200]), answered)
 
     def action_retry(self) -> None:
         if (job := self._selected()) is not None:
@@ -235,7 +233,7 @@ class Top(App[None]):
         if job.held and job.state in WAITING:
             self.act(lambda session: f"released {session.release(job.id).id}")
         else:
-            self.act(lambda session: f"holding {session.hold(job.id).id}")
+            self.act(lambda session: f"held {session.hold(job.id).id}")
 
     def action_priority(self, step: int) -> None:
         if (job := self._selected()) is None:
@@ -244,7 +242,7 @@ class Top(App[None]):
         def change(session: Session) -> str:
             # From the current priority: the screen may lag behind a user who types fast.
             edited = session.edit(job.id, priority=session.get(job.id).priority + step)
-            return f"{edited.id} has priority {edited.priority}"
+            return f"set the priority of {edited.id} to {edited.priority}"
 
         self.act(change)
 
@@ -323,7 +321,7 @@ class Top(App[None]):
             if text is not None:
                 self.set_filter(self.filter._replace(text=text.replace("\0", "").strip()))
 
-        self.push_screen(Prompt("Filter by text in the command, or by ID", self.filter.text), take)
+        self.push_screen(Prompt("Filter by command or ID", self.filter.text), take)
 
     def action_everything(self) -> None:
         self.set_filter(JobFilter())

@@ -27,21 +27,21 @@ T = TypeVar("T")
 
 
 KEYS: Final = (
-    ("↑ ↓ j k", "select a job, a queue or a worker"),
+    ("↑ ↓ j k", "select a job, queue or worker"),
     ("tab", "switch between jobs, queues and workers"),
-    ("enter", "show a job; show the jobs of a queue"),
+    ("enter", "open the job, or show the jobs of the queue"),
     ("l", "follow the log of the job"),
-    ("c", "cancel the job, after a confirmation"),
+    ("c", "cancel the job (asks first)"),
     ("r", "retry a failed, dead or cancelled job"),
     ("h", "hold or release a waiting job"),
     ("+ -", "raise or lower the priority of a waiting job"),
     ("p", "pause or resume the queue"),
     ("e", "enqueue a command"),
-    ("/", "filter by text in the command, or by ID"),
-    ("s", "filter by the next state"),
-    ("esc", "back; clear the filter"),
-    ("q", "back; quit"),
-    ("ctrl+c", "quit at once"),
+    ("/", "filter by command or ID"),
+    ("s", "filter by state (next one)"),
+    ("esc", "go back, or clear the filter"),
+    ("q", "go back, or quit"),
+    ("ctrl+c", "quit immediately"),
 )
 
 

@@ -170,17 +170,15 @@ def read_detail(session: Session, job_id: str) -> Detail:
 def _jobs(reads: Reads, job_filter: JobFilter) -> Iterator[Job]:
     if job_filter.text:
         yield from _named(reads, job_filter)
-    tally = reads.tally() if job_filter.queue is not None else inspect.without_webhook_queue(reads.tally())
-    queues = frozenset() if job_filter.queue is None else frozenset({job_filter.queue})
+    tally, queue = reads.tally(), job_filter.queue
+    names = inspect.without_webhook_queue(tally) if queue is None else [queue]
     for state in MAX_JOBS_BY_STATE if job_filter.state is None else [job_filter.state]:
-        counted = tally if job_filter.queue is None else {job_filter.queue: tally.get(job_filter.queue, {})}
-        if not any(states.get(state) for states in counted.values()):
-            continue
-        where = Filter(
-            frozenset({state}), queues, match=job_filter.text or None, includes_webhooks=job_filter.queue is not None
-        )
-        most = MAX_JOBS_BY_STATE[state] if job_filter.state is None else MAX_JOBS_OF_STATE
-        yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
+        if any(tally.get(name, {}).get(state) for name in names):
+            queues = frozenset(() if queue is None else (queue,))
+            text, webhooks = job_filter.text or None, queue is not None
+            where = Filter(frozenset({state}), queues, match=text, includes_webhooks=webhooks)
+            most = MAX_JOBS_BY_STATE[state] if job_filter.state is None else MAX_JOBS_OF_STATE
+            yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
 
 
 def _named(reads: Reads, job_filter: JobFilter) -> list[Job]:

@@ -137,7 +137,7 @@ def title(page: Page, snapshot: Snapshot | None) -> Text:
         if value:
             line.append(f"{_GAP}{name}: {escape_control(str(value))}", style="bold")
     if job_filter != JobFilter():
-        line.append(f"{_GAP}(esc: all)", style="dim")
+        line.append(f"{_GAP}(esc: clear)", style="dim")
     return line
 
 
@@ -153,7 +153,7 @@ def job_columns(width: int) -> list[Column]:
         columns.append(Column("PRI", 5))
     columns.append(Column("WHEN", 9 if width >= 60 else 8))
     if width >= 90:
-        columns.append(Column("TRY", 5))
+        columns.append(Column("FAILS", 6))
     rest = width - sum(column.width for column in columns)
     note = rest * 2 // 5 if width >= 100 else 0
     columns.append(Column("COMMAND", max(4, rest - note)))
@@ -169,7 +169,7 @@ def job_row(job: Job, now_ms: int, columns: Sequence[Column]) -> Row:
         "QUEUE": escape_control(job.queue),
         "PRI": str(job.priority) if job.priority else "",
         "WHEN": when(job, now_ms),
-        "TRY": _attempts(job),
+        "FAILS": _attempts(job),
         "COMMAND": command(job),
         "NOTE": note(job),
     }
@@ -264,7 +264,7 @@ def _details(seen: Detail) -> Iterator[Text]:
         yield Text(escape_control(why), style="yellow" if job.reason else "red")
     facts = [f"queue {job.queue}", f"priority {job.priority}", f"added {_moment(job.created_at, now)}"]
     if tries := _attempts(job):
-        facts.append(f"failed {tries}")
+        facts.append(f"failed attempts {tries}")
     if job.timeout_ms:
         facts.append(f"timeout {humanize_elapsed(job.timeout_ms)}")
     if job.worker:

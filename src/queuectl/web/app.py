@@ -176,7 +176,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "queuectl",
             "version": __version__,
-            "description": "A durable background job queue for shell commands. Every call needs a token; errors are problem documents.",
+            "description": "A durable background job queue for shell commands. Every request needs a token. Errors are problem documents (RFC 9457).",
         },
         "security": [{"bearer": []}],
         "paths": paths,

@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -52,7 +52,6 @@ class Token(NamedTuple):
 
 class Tokens:
     def __init__(self, tokens: list[Token]) -> None:
-        self._tokens = tokens
         self._by_secret = [(_digest(token.secret), token) for token in tokens]
         self._by_cookie = [(_digest(token.cookie()), token) for token in tokens]
 
@@ -95,7 +94,7 @@ def _read_line(parts: list[str], subject: str) -> Token:
     *about, secret = parts
     if len(about) > 2 or (about and about[-1] not in set(Right)):
         raise InvalidInput(
-            subject, "expected [[NAME] full|read] TOKEN", hint=f"like: grafana read {'x' * MIN_TOKEN_LENGTH}"
+            subject, "expected [[NAME] full|read] TOKEN", hint=f"for example: grafana read {'x' * MIN_TOKEN_LENGTH}"
         )
     right = Right(about[-1]) if about else Right.FULL
     return Token(about[0] if len(about) == 2 else "own", right, _checked(secret, subject))
@@ -116,11 +115,10 @@ def _digest(text: str) -> bytes:
 
 
 def _find(given: str, known: list[tuple[bytes, Token]]) -> Token | None:
-    digest, found = _digest(given), None
-    for other, token in known:
-        if hmac.compare_digest(digest, other):
-            found = token
-    return found
+    """Compare with every token, in constant time."""
+    digest = _digest(given)
+    found = [token for other, token in known if hmac.compare_digest(digest, other)]
+    return found[-1] if found else None
 
 
 SAFE: Final = frozenset({"GET", "HEAD"})
@@ -192,27 +190,26 @@ def _foreign(origin: str) -> Refused:
     return Refused(
         HTTPStatus.FORBIDDEN,
         "foreign-origin",
-        f"not from {short_repr(origin)}",
-        hint="only pages of this server may do that",
+        f"requests from {short_repr(origin)} are not allowed",
+        hint="open the dashboard at its own address, or send the token in the Authorization header",
     )
 
 
 def _find_token(headers: Mapping[str, str], auth: AuthConfig) -> tuple[Token, bool]:
     """Find the token of a request, and whether it came from a cookie. Raises Refused."""
     given = headers.get("authorization")
-    if given is not None:  # takes precedence over a cookie
+    by_cookie = given is None  # the header takes precedence
+    if given is None:
+        secret = cookie_parser(headers.get("cookie", "")).get(auth.cookie)
+    else:
         kind, _, secret = given.partition(" ")
-        return _require_token(secret.strip() if kind.lower() == "bearer" else None, auth.tokens.find), False
-    return _require_token(cookie_parser(headers.get("cookie", "")).get(auth.cookie), auth.tokens.find_cookie), True
-
-
-def _require_token(secret: str | None, find: Callable[[str], Token | None]) -> Token:
+        secret = secret.strip() if kind.lower() == "bearer" else None
     if not secret:
-        raise no_token("a token is needed")
-    token = find(secret)
+        raise no_token("a token is required")
+    token = auth.tokens.find_cookie(secret) if by_cookie else auth.tokens.find(secret)
     if token is None:
         raise no_token(INVALID_CREDENTIALS)
-    return token
+    return token, by_cookie
 
 
 def _is_own_host(host: str, auth: AuthConfig) -> bool:

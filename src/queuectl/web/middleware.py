@@ -40,18 +40,15 @@ _STATUS: Final[tuple[tuple[type[QueuectlError], HTTPStatus], ...]] = (
 )
 
 
-class Refused(Exception):
+class Refused(HTTPException):
     """An error of the HTTP layer."""
 
     def __init__(
         self, status: HTTPStatus, code: str, detail: str, *, hint: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(detail)
-        self.status = status
+        super().__init__(status, detail, headers)
         self.code = code
-        self.detail = detail
         self.hint = hint
-        self.headers = dict(headers or {})
 
 
 class CutOff(Exception):
@@ -62,27 +59,19 @@ def status_of(error: QueuectlError) -> HTTPStatus:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def document(status: HTTPStatus, code: str, detail: str, hint: str) -> dict[str, Any]:
+def to_document(error: QueuectlError | Refused) -> dict[str, Any]:
+    if isinstance(error, Refused):
+        status, detail = HTTPStatus(error.status_code), error.detail
+    else:
+        status, detail = status_of(error), error.message
     return {
         "type": "about:blank",
         "title": status.phrase,
         "status": status.value,
         "detail": detail,
-        "code": code,
-        "hint": hint,
+        "code": error.code,
+        "hint": error.hint,
     }
-
-
-def to_document(error: QueuectlError | Refused) -> dict[str, Any]:
-    if isinstance(error, Refused):
-        return document(error.status, error.code, error.detail, error.hint)
-    return document(status_of(error), error.code, error.message, error.hint)
-
-
-def to_response(error: QueuectlError | Refused) -> Response:
-    problem = to_document(error)
-    headers = error.headers if isinstance(error, Refused) else {}
-    return Response(json.dumps(problem), status_code=problem["status"], media_type=MEDIA_TYPE, headers=headers)
 
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
@@ -102,21 +91,23 @@ async def read_body(request: Request, *, max_bytes: int = MAX_BODY_BYTES) -> byt
                     raise _too_large(max_bytes)
             return bytes(kept)
     except TimeoutError as exc:
-        hint = "send it faster, or in parts"
+        hint = "split the request into smaller ones"
         raise Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too-slow", f"the body took over {BODY_TIMEOUT_SECONDS:g} s", hint=hint,
+            HTTPStatus.REQUEST_TIMEOUT, "too-slow", f"the request body took longer than {BODY_TIMEOUT_SECONDS:g} s", hint=hint,
             headers={"Connection": "close"},
         ) from exc  # fmt: skip
     except ClientDisconnect as exc:
-        raise Refused(HTTPStatus.BAD_REQUEST, "cut-off", "the body ended early", hint="send all of it") from exc
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, "cut-off", "the request body is incomplete", hint="send the complete body"
+        ) from exc
 
 
 def _too_large(max_bytes: int) -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "too-large",
-        f"the body has more than {max_bytes:,} bytes",
-        hint="send it in parts, or use queuectl enqueue --file",
+        f"the request body is larger than {max_bytes:,} bytes",
+        hint="split it into smaller requests, or use queuectl enqueue --file",
         headers={"Connection": "close"},
     )
 
@@ -142,7 +133,7 @@ def parse_body(data: bytes) -> Any:
     try:
         value = parse_json(data.decode())
     except UnicodeDecodeError as exc:
-        raise InvalidJson("not UTF-8", hint="JSON is UTF-8") from exc
+        raise InvalidJson("not UTF-8", hint="encode the body as UTF-8") from exc
     if value is None:
         raise InvalidInput("body", "expected an object, got null", hint="omit the body, or send an object")
     return value
@@ -169,9 +160,9 @@ _log: Final = logging.getLogger("queuectl.web")
 
 
 class ErrorMiddleware:
-    """The outermost middleware: turns every exception into a response. `page` renders it as HTML; None: not for a browser."""
+    """The outermost middleware: turns every exception into a response. `page` renders a problem as HTML; None: not for a browser."""
 
-    def __init__(self, app: ASGIApp, page: Callable[[Request, QueuectlError | Refused], Response | None]) -> None:
+    def __init__(self, app: ASGIApp, page: Callable[[Request, dict[str, Any]], str | None]) -> None:
         self._app = app
         self._page = page
 
@@ -200,8 +191,12 @@ class ErrorMiddleware:
                 # Part of the response was sent: break the connection, so that it does not pass for complete.
                 _log.warning("a response was cut off: %s", to_document(known)["detail"])
                 return
-            request = Request(scope)
-            await (self._page(request, known) or to_response(known))(scope, receive, send_with_headers)
+            problem = to_document(known)
+            html = self._page(Request(scope), problem)
+            body, kind = (json.dumps(problem), MEDIA_TYPE) if html is None else (html, "text/html")
+            headers = known.headers if isinstance(known, Refused) else None
+            response = Response(body, problem["status"], headers, kind)
+            await response(scope, receive, send_with_headers)
 
 
 def _check_head(scope: Scope) -> None:
@@ -211,7 +206,7 @@ def _check_head(scope: Scope) -> None:
         raise Refused(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
             "head-too-large",
-            f"the request line and the headers have more than {MAX_HEAD_BYTES:,} bytes",
+            f"the request line and headers are larger than {MAX_HEAD_BYTES:,} bytes",
             hint="send long values in the body",
             headers=_CLOSE,
         )
@@ -221,7 +216,7 @@ def _to_error(error: Exception) -> QueuectlError | Refused:
     if isinstance(error, QueuectlError | Refused):
         return error
     if isinstance(error, Cancelled):
-        hint = "retry when it has restarted"
+        hint = "try again after it has restarted"
         return Refused(
             HTTPStatus.SERVICE_UNAVAILABLE, "ending", "the server is shutting down", hint=hint, headers=_CLOSE
         )
@@ -229,23 +224,22 @@ def _to_error(error: Exception) -> QueuectlError | Refused:
         return Refused(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "too-many-waiting",
-            f"{error.size} other requests are waiting",
-            hint="try again in a moment, or close some of them",
+            f"{error.size} long requests are already in progress",
+            hint="try again in a moment, or end other requests",
             headers={"Retry-After": "1"},
         )
     if isinstance(error, CutOff):
         return Refused(
-            HTTPStatus.REQUEST_TIMEOUT, "too-slow", "the client read nothing for too long", hint="read faster"
+            HTTPStatus.REQUEST_TIMEOUT,
+            "too-slow",
+            "the client did not read the response in time",
+            hint="read the response without pauses",
         )
     if isinstance(error, HTTPException):
         status = HTTPStatus(error.status_code)
         hint = "GET /api/v1/openapi.json lists all routes"
-        return Refused(status, status.phrase.lower().replace(" ", "-"), status.phrase, hint=hint, headers=_plain(error))
+        return Refused(status, status.phrase.lower().replace(" ", "-"), status.phrase, hint=hint, headers=error.headers)
     # A bug. Its details are for the operator of the server, not for the client.
     _log.exception("a request failed")
     hint = "the log of queuectl dashboard has the details; please report it"
     return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", "internal error", hint=hint)
-
-
-def _plain(error: HTTPException) -> dict[str, Any]:
-    return dict(error.headers or {})

@@ -73,21 +73,24 @@ COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 FLAG: Final[Schema] = {"type": "boolean"}
 TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 TIME_OR_NULL: Final[Schema] = maybe("string", format="date-time")
-DURATION: Final[Schema] = {"type": ["string", "number"], "description": "Seconds, or a text like 90s, 1h30m, 2d."}
-SIZE: Final[Schema] = {"type": ["string", "number"], "description": "Bytes, or a text like 512MiB, 2GiB."}
+DURATION: Final[Schema] = {
+    "type": ["string", "number"],
+    "description": "Seconds, or text such as `90s`, `1h30m` or `2d`.",
+}
+SIZE: Final[Schema] = {"type": ["string", "number"], "description": "Bytes, or text such as `512MiB` or `2GiB`."}
 STATE: Final[Schema] = {"type": "string", "enum": [state.value for state in State]}
 STATES: Final[Schema] = exactly(**{state.value: COUNT for state in State})
 ENV: Final[Schema] = {
     "type": "object",
     "additionalProperties": TEXT,
-    "description": "Values are redacted: each is ***.",
+    "description": "Values are redacted as `***`.",
 }
 DEPENDENCY: Final[Schema] = {"oneOf": [TEXT, exactly(id=TEXT)]}
 
 LIMITS: Final[Schema] = {
     "type": "object",
     "additionalProperties": INTEGER,
-    "description": "Resource limits of a run: sizes in bytes, cpu_time in seconds.",
+    "description": "Resource limits of a run. Sizes are in bytes, `cpu_time` is in seconds.",
 }
 
 
@@ -180,7 +183,7 @@ _BY_READER: Final[dict[Callable[..., object], Schema]] = {
     fields.timeout: DURATION,
     fields.timeout_in_ms: {"type": "integer", "minimum": 0, "description": "Milliseconds."},
     fields.delay: DURATION,
-    fields.run_at: {"type": "string", "description": "ISO 8601. Without a zone: in the time zone of the server."},
+    fields.run_at: {"type": "string", "description": "ISO 8601. Default time zone: that of the server."},
     fields.cwd: {"type": "string", "minLength": 1},
     fields.env: {"type": "object", "additionalProperties": TEXT},
     fields.tags: {"type": "array", "items": TEXT, "maxItems": fields.MAX_TAGS},
@@ -214,7 +217,7 @@ def of_fields() -> Schema:
 
 _FIELDS: Final = of_fields()
 _HOOKS: Final = ("on_success", "on_failure", "on_dead")
-_OR_NONE: Final = "`none` removes it."
+_OR_NONE: Final = "`none` removes the value."
 
 
 def _or_none(schema: Schema) -> Schema:
@@ -237,7 +240,7 @@ NEW_JOB: Final[Schema] = {
 }
 CHANGE: Final[Schema] = {
     "type": "object",
-    "description": "Fields to change of a job that is waiting. `timeout: 0` removes the limit.",
+    "description": "Fields of a waiting job to change. `timeout: 0` removes the limit.",
     "properties": {name: _FIELDS[name] for name in EDITABLE},
 }
 NEW_SCHEDULE: Final[Schema] = {
@@ -246,11 +249,11 @@ NEW_SCHEDULE: Final[Schema] = {
     "required": ["name", "schedule"],
     "properties": {
         "name": TEXT,
-        "schedule": {**TEXT, "description": "A cron expression with five fields, or an interval like every 90s."},
+        "schedule": {**TEXT, "description": "A cron expression with five fields, or an interval such as `every 90s`."},
         **optional(
             tz={**TEXT, "description": "Default: the time zone of the server."},
             overlap={"type": "string", "enum": ["skip", "queue", "allow"]},
-            catch_up={"type": "string", "description": "none, one or all:N."},
+            catch_up={"type": "string", "description": "`none`, `one` or `all:N`."},
             jitter=DURATION,
             until=TEXT,
             replace=FLAG,
@@ -270,8 +273,8 @@ NEW_ALERT: Final[Schema] = {
         webhook=TEXT,
         command=NAME,
     ),
-    "description": "One of dead, oldest and no_worker, and one of webhook and command. "
-    "A command is accepted only if the server was started with --allow-alert-commands, else the answer is 403.",
+    "description": "One condition (`dead`, `oldest` or `no_worker`) and one action (`webhook` or `command`). "
+    "`command` is rejected with 403 unless the server was started with `--allow-alert-commands`.",
 }
 
 # ── responses ───────────────────────────────────────────────────────────────────────────────────────────────────────

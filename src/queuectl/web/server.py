@@ -144,7 +144,7 @@ def check_tls(certificate: str, key: str) -> None:
         # An empty password: otherwise OpenSSL would ask for one on the terminal.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (ssl.SSLError, ValueError) as exc:
-        hint = "PEM files, and the key without a password"
+        hint = "both must be PEM files, and the key must not have a password"
         raise InvalidInput(
             "--tls-cert", f"{certificate} and {key} are not a certificate and its key", hint=hint
         ) from exc
@@ -157,7 +157,7 @@ def bind(host: str, port: int) -> Listener:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as exc:
-        raise InvalidInput("--host", f"no such host: {host}", hint="like 127.0.0.1, ::1 or 0.0.0.0") from exc
+        raise InvalidInput("--host", f"no such host: {host}", hint="for example 127.0.0.1, ::1 or 0.0.0.0") from exc
     listener = Listener(family, kind, proto)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -273,7 +273,22 @@ def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, starte
             pools.stop_waiting()
 
         listener.connections = Connections()
-        uvicorn_config = _configure(RequestTracker(make_app(pools, auth, feed), listener.connections), config)
+        uvicorn_config = uvicorn.Config(
+            RequestTracker(make_app(pools, auth, feed), listener.connections),
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # do not trust X-Forwarded-For
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_keep_alive=int(IDLE_SECONDS),
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            ssl_certfile=config.certificate,
+            ssl_keyfile=config.key,
+        )
 
         async def background() -> None:
             alerts = "alerts cannot be evaluated"
@@ -285,22 +300,3 @@ def serve(make: MakeSession, config: ServerConfig, listener: Listener, *, starte
         _Server(uvicorn_config, started=lambda: started(port), background=background, on_shutdown=on_shutdown).run(
             sockets=[listener]
         )
-
-
-def _configure(app: ASGIApp, config: ServerConfig) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # do not trust X-Forwarded-For
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-        timeout_keep_alive=int(IDLE_SECONDS),
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        ssl_certfile=config.certificate,
-        ssl_keyfile=config.key,
-    )

@@ -41,9 +41,9 @@ def test_a_job_is_enqueued_by_its_form_and_followed_to_its_end(visit: Visit, sit
     page.get_by_label("Queue").fill("forms")
     page.get_by_label("Priority").fill("7")
     page.get_by_label("Tags").fill("one, two")
-    page.get_by_text("More", exact=True).click()
+    page.get_by_text("More options", exact=True).click()
     page.get_by_label("ID", exact=True).fill("typed")
-    page.get_by_label("Variables").fill("GREETING=hello there")
+    page.get_by_label("Environment variables").fill("GREETING=hello there")
     press(page, "Enqueue")
     page.wait_for_url(f"{site.url}/jobs/typed")
     notice(page, "Job typed enqueued")
@@ -149,6 +149,36 @@ def test_a_running_job_continues_when_its_cancellation_is_not_confirmed(visit: V
     site.queuectl("cancel", "unhurt", check=0)
 
 
+def test_an_update_during_a_request_does_not_take_the_focus(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "focused", "--delay", "1h", "true", check=0)
+    page = visit("/jobs/focused")
+    page.evaluate("""() => {
+      const real = window.fetch;
+      window.held = { GET: [], POST: [] };
+      window.answered = { GET: 0, POST: 0 };
+      window.fetch = async (url, options) => {
+        const kind = options.method ?? 'GET';
+        await new Promise((go) => window.held[kind].push(go));
+        const answer = await real(url, options);
+        window.answered[kind] += 1;
+        return answer;
+      };
+    }""")
+    wait_until(lambda: page.evaluate("window.held.GET.length"), what="an update to begin")
+    cancel = page.locator("#actions").get_by_role("button", name="Cancel")
+    cancel.press("Enter")
+    wait_until(lambda: page.evaluate("window.held.POST.length"), what="the form to be sent")
+    site.queuectl("hold", "focused", check=0)  # so that the actions differ
+    page.evaluate("window.held.GET[0]()")
+    wait_until(lambda: page.evaluate("window.answered.GET"), what="the update to be answered")
+    page.evaluate("window.held.POST[0]()")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("link", name="Back")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(cancel).to_be_focused()
+
+
 def test_no_job_is_added_by_a_clone_that_is_not_confirmed(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "single", "--queue", "clones", "--delay", "1h", "true", check=0)
     page = visit("/jobs/single")
@@ -203,7 +233,7 @@ def test_selected_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, s
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hold 2 jobs?")
     expect(dialog).to_contain_text("pending")
-    expect(dialog.get_by_role("list", name="First jobs").get_by_role("listitem")).to_contain_text(["tick-3", "tick-1"])
+    expect(dialog.get_by_role("list", name="Examples").get_by_role("listitem")).to_contain_text(["tick-3", "tick-1"])
     dialog.get_by_role("button", name="Hold 2 jobs").click()
     notice(page, "2 jobs held")
     assert [job(site, name)["held"] for name in ("tick-1", "tick-2", "tick-3")] == [True, False, True]
@@ -218,7 +248,7 @@ def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None
     page.get_by_label("Select all matching").check()
     page.get_by_label("Action", exact=True).select_option("cancel")
     press(page, "Preview")
-    first = page.get_by_role("dialog").get_by_role("list", name="First jobs").get_by_role("listitem")
+    first = page.get_by_role("dialog").get_by_role("list", name="Examples").get_by_role("listitem")
     expect(first).to_contain_text(["echo '59'", "echo '58'", "echo '57'", "echo '56'", "echo '55'", "and 55 others"])
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
@@ -248,7 +278,7 @@ def test_a_preview_without_a_response_is_reported(visit: Visit, site: Site) -> N
     page.route("**/act?*", lambda route: route.abort())
     page.get_by_label("Select all matching").check()
     press(page, "Preview")
-    expect(page.locator("#notice")).to_contain_text("does not respond")
+    expect(page.locator("#notice")).to_contain_text("is not responding")
 
 
 def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, site: Site) -> None:
@@ -381,9 +411,9 @@ def test_a_schedule_is_added_paused_resumed_run_and_removed(visit: Visit, site: 
     page = visit("/cron")
     page.get_by_text("New schedule").click()
     page.get_by_label("Name").fill("hourly")
-    page.get_by_label("When").fill("0 * * * *")
+    page.get_by_label("Schedule", exact=True).fill("0 * * * *")
     page.get_by_role("textbox", name="Command").fill("echo cuckoo")
-    press(page, "Add")
+    press(page, "Add schedule")
     notice(page, "Schedule hourly added")
     panel = page.locator("section", has=page.locator("#c-hourly"))
     panel.get_by_role("button", name="Pause").click()
@@ -414,7 +444,7 @@ def test_a_setting_is_changed_refused_and_unset(visit: Visit, site: Site) -> Non
     notice(page, "max-retries")
     expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
     page.goto(f"{site.url}/settings")
-    press(page, "Unset")
+    press(page, "Reset")
     notice(page, "max-retries reset to its default, 3")
 
 
@@ -426,7 +456,7 @@ def test_a_worker_is_asked_to_stop_and_does(visit: Visit, site: Site, tmp_path: 
         panel = page.locator("section", has=page.locator("#w-wasp"))
         panel.get_by_role("button", name="Stop", exact=True).click()
         answer(page, "Stop worker wasp?", "Stop worker")
-        notice(page, "Worker wasp finishes its running jobs and stops")
+        notice(page, "Worker wasp is stopping after its running jobs")
         assert other.wait() == 0
         expect(panel).to_have_count(0)
     finally:
@@ -448,7 +478,7 @@ def test_keyboard_shortcuts_open_pages_and_help(visit: Visit, site: Site) -> Non
         page.keyboard.press(key)
         page.wait_for_url(site.url + path)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog")).to_contain_text("find a job")
+    expect(page.get_by_role("dialog")).to_contain_text("Find a job")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.goto(f"{site.url}/jobs")

@@ -109,11 +109,15 @@ def test_a_healthy_queue_has_no_issues() -> None:
 @pytest.mark.parametrize(
     "sight, kind, words",
     [
-        (CALM._replace(workers=[]), "bad", "No worker is alive, and 3 jobs wait"),
-        (CALM._replace(workers=[bee(queues=("mail",))]), "bad", "No worker serves the queue default, and 3 jobs wait"),
-        (CALM._replace(workers=[bee(), bee(id="wasp", state="lost")]), "bad", "1 worker sends no heartbeat"),
+        (CALM._replace(workers=[]), "bad", "No workers are running; 3 jobs are waiting"),
+        (
+            CALM._replace(workers=[bee(queues=("mail",))]),
+            "bad",
+            "No worker serves the queue default; 3 jobs are waiting",
+        ),
+        (CALM._replace(workers=[bee(), bee(id="wasp", state="lost")]), "bad", "1 worker is not responding"),
         (CALM._replace(paused=frozenset({"default"}), oldest={}), "warn", "The queue default is paused"),
-        (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job of default has waited for 10m"),
+        (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job in default has waited for 10m"),
         (CALM._replace(tally={"a": {State.DEAD: 1}}, last_dead_at=NOW), "bad", "1 job is dead"),
         (
             CALM._replace(tally={"a": {State.DEAD: 2}}, last_dead_at=NOW - timedelta(days=2)),
@@ -130,7 +134,7 @@ def test_the_most_important_issue_is_first(sight: Overview, kind: str, words: st
 def test_webhook_deliveries_do_not_count_as_waiting_or_dead_jobs() -> None:
     tally = {"default": {State.PENDING: 3}, WEBHOOK_QUEUE: {State.PENDING: 6, State.DEAD: 2}}
     sight = CALM._replace(tally=tally, oldest={"default": 1, WEBHOOK_QUEUE: 1}, workers=[], last_dead_at=NOW)
-    assert [one.text for one in find_issues(sight)] == ["No worker is alive, and 3 jobs wait"]
+    assert [one.text for one in find_issues(sight)] == ["No workers are running; 3 jobs are waiting"]
 
 
 # ── a job ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,5 +181,5 @@ def test_a_firing_alert_is_the_first_issue_and_links_to_details(fields: dict[str
     first = find_issues(CALM._replace(workers=[], firing=[FIRING._replace(**fields)]))[0]
     assert first.kind == "bad"
     assert first.text.startswith("Alert deaths is firing: ")
-    assert first.more.startswith("Since 1m")
+    assert first.more.startswith("For 1m")
     assert first.url == url

@@ -25,7 +25,7 @@ def test_each_job_is_drawn_to_the_right_of_its_parents(home: Path) -> None:
     assert drawn is not None
     places = {box.id: box.x for box in drawn.boxes}
     assert places["a"] < places["b"] < places["c"] == places["d"]
-    assert drawn.summary == "1 before it and 2 after it"
+    assert drawn.summary == "1 upstream, 2 downstream"
     assert len(drawn.arrows) == 3
 
 
@@ -37,7 +37,7 @@ def test_of_a_large_graph_the_closest_jobs_are_drawn(home: Path) -> None:
     assert drawn is not None
     assert len(drawn.boxes) == MAX_BOXES
     assert drawn.left_out == 101 - MAX_BOXES
-    assert drawn.summary == "0 before it and 100 after it"
+    assert drawn.summary == "0 upstream, 100 downstream"
 
 
 def test_a_timeline_has_no_run_before_the_first(home: Path) -> None:
@@ -45,5 +45,5 @@ def test_a_timeline_has_no_run_before_the_first(home: Path) -> None:
         job = queue.enqueue("true")
     drawn = timeline(job, [], round(job.created_at.timestamp() * 1000) + 5000)
     assert drawn.bars == []
-    assert drawn.summary == "5s since it was enqueued: it has not run yet"
+    assert drawn.summary == "5s since it was enqueued: no runs yet"
     assert from_ms(drawn.begin_ms) == job.created_at

@@ -16,11 +16,11 @@ pytestmark = pytest.mark.usefixtures("worker")
 SAID = [
     "--memory", "2GiB", "--cpu-time", "30s", "--nice", "5", "--open-files", "256", "--processes", "640", "--file-size", "1GiB",
 ]  # fmt: skip
-TYPED = {"Memory": "2GiB", "Cpu time": "30s", "Nice": "5", "Open files": "256", "Processes": "640", "File size": "1GiB"}
+TYPED = {"Memory": "2GiB", "CPU time": "30s", "Nice": "5", "Open files": "256", "Processes": "640", "File size": "1GiB"}
 KEPT = {"memory": 2**31, "cpu_time": 30, "nice": 5, "open_files": 256, "processes": 640, "file_size": 2**30}
 WORDS = "memory 2GiB, cpu time 30s, nice 5, open files 256, processes 640, file size 1GiB"
 
-LIMITS = "#facts dt:text-is('Limits') + dd"
+LIMITS = "#facts dt:text-is('Resource limits') + dd"
 
 
 def shown(site: Site, job_id: str) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
     job_id = f"typed-{script}"
     page = visit("/enqueue", script=script)
     page.get_by_role("textbox", name="Command").fill("true")
-    page.get_by_text("Limits", exact=True).click()
+    page.get_by_text("Resource limits", exact=True).click()
     fill(page, TYPED)
-    page.get_by_text("More", exact=True).click()
+    page.get_by_text("More options", exact=True).click()
     page.get_by_label("ID", exact=True).fill(job_id)
     page.get_by_role("button", name="Enqueue").click()
     notice(page, f"Job {job_id} enqueued")
@@ -121,15 +121,15 @@ def test_a_job_is_enqueued_with_limits_by_its_form(visit: Visit, site: Site, scr
     "label, text, told",
     [
         ("Memory", "12", "Memory: no program runs with '12'"),
-        ("Cpu time", "soon", "Cpu_time: expected a duration, got 'soon'"),
-        ("Open files", "many", "Open_files: expected an integer from 0 to 1048576, got 'many'"),
+        ("CPU time", "soon", "cpu_time: expected a duration, got 'soon'"),
+        ("Open files", "many", "open_files: expected an integer from 0 to 1048576, got 'many'"),
     ],
 )
 def test_an_invalid_limit_is_refused_and_stays_in_its_field(visit: Visit, label: str, text: str, told: str) -> None:
     page = visit("/enqueue", script=False)
     page.expected = ("422",)  # type: ignore[attr-defined]
     page.get_by_role("textbox", name="Command").fill("true")
-    page.get_by_text("Limits", exact=True).click()
+    page.get_by_text("Resource limits", exact=True).click()
     page.get_by_label(label, exact=True).fill(text)
     page.get_by_role("button", name="Enqueue").click()
     expect(page.get_by_role("alert")).to_contain_text(told)

@@ -81,7 +81,7 @@ def test_a_log_is_followed_in_color_and_searched(visit: Visit, site: Site, worke
     expect(log).to_contain_text("last words")
     expect(page.locator("#job-state")).to_have_text("completed")
     expect(page.locator("#why-title")).to_have_text("Result")
-    page.get_by_label("Search in the log").fill("LAST")
+    page.get_by_label("Search the log").fill("LAST")
     expect(page.locator("[data-hits]")).to_have_text("1 line")
     expect(log.locator(".hit")).to_have_text("last words")
 
@@ -109,7 +109,7 @@ def test_a_lost_dashboard_is_reported_until_it_is_back(visit: Visit, site: Site)
     expect(banner).to_be_hidden()
     port = site.port
     site.stop(at_once=True)
-    expect(banner).to_contain_text("does not respond")
+    expect(banner).to_contain_text("is not responding")
     site.queuectl("enqueue", "--queue", "meanwhile", "--delay", "1h", "true", check=0)
     site.start(port)
     expect(page.locator("#queues")).to_contain_text("meanwhile")

@@ -28,7 +28,7 @@ def test_a_lost_connection_is_reported_and_missed_changes_are_shown(visit: Visit
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined]
     banner = page.locator("#link-state")
     page.context.set_offline(True)
-    expect(banner).to_contain_text("does not respond")
+    expect(banner).to_contain_text("is not responding")
     site.queuectl("enqueue", "--queue", "unseen", "--delay", "1h", "true", check=0)
     expect(page.locator("#queues")).not_to_contain_text("unseen")
     page.context.set_offline(False)
@@ -41,6 +41,6 @@ def test_a_request_without_a_response_is_reported_although_the_connection_is_ope
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined]
     banner = page.locator("#link-state")
     page.route(f"{site.url}/queues", lambda route: route.abort())
-    expect(banner).to_contain_text("does not respond")
+    expect(banner).to_contain_text("is not responding")
     page.unroute(f"{site.url}/queues")
     expect(banner).to_be_hidden()

@@ -14,7 +14,7 @@ def test_a_job_is_enqueued_held_and_restored_without_script(visit: Visit, site: 
     page = visit("/enqueue", script=False)
     page.get_by_role("textbox", name="Command").fill("echo plain")
     page.get_by_label("Delay").fill("1h")
-    page.get_by_text("More", exact=True).click()
+    page.get_by_text("More options", exact=True).click()
     page.get_by_label("ID", exact=True).fill("plain")
     page.get_by_role("button", name="Enqueue").click()
     expect(page.locator("#notice")).to_contain_text("Job plain enqueued")

@@ -18,7 +18,7 @@ from queuectl.maintenance import pruner
 from queuectl.operations import audit, inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
-from queuectl.settings import retention
+from queuectl.settings import SettingEntry, retention
 from queuectl.store.types import StopMode
 from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
@@ -52,12 +52,12 @@ _log: Final = logging.getLogger(__name__)
 # ── status, metrics and history ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@STATUS("GET /status", "Job counts by state, and workers.", ref("Status"))
+@STATUS("GET /status", "Show job counts by state, and workers.", ref("Status"))
 def status(session: WebSession, call: ApiRequest) -> Any:
     return inspect.status(session.reads, is_alive=session.is_serving()).to_dict()
 
 
-@STATUS("GET /metrics", "Success rate, durations, waiting times and throughput.", ref("Metrics"))
+@STATUS("GET /metrics", "Show success rate, durations, waiting times and throughput.", ref("Metrics"))
 def metrics(session: WebSession, call: ApiRequest) -> Any:
     return inspect.metrics(session.reads).to_dict()
 
@@ -66,24 +66,27 @@ _TIMES: Final = exactly(count=COUNT, **dict.fromkeys(("avg", "p50", "p95", "p99"
 _POINT: Final = {
     **exactly(
         at=TIME,
-        covers_ms={**COUNT, "description": "Longer than the span if no sample was taken before."},
+        covers_ms={**COUNT, "description": "Longer than the span if earlier samples are missing."},
         **dict.fromkeys((*Counts._fields, "waiting", "running"), COUNT),
         oldest_waiting_ms=maybe("integer"),
         duration_ms=_TIMES,
         wait_ms=_TIMES,
     ),
-    "description": "Events until the sample in the minute or hour that begins at `at`, and the state at that time.",
+    "description": "Event counts up to the sample in the minute or hour that starts at `at`, and the state at that time.",
 }
 
 
 @STATUS(
     "GET /history",
-    "The data of the charts: one point per minute of the last day, or per hour of the last 90 days, oldest first.",
+    "List metrics over time, oldest first: a point per minute of the last day, or per hour of the last 90 days.",
     array(_POINT),
     params=(
-        Param("span", "The length of a point.", {"type": "string", "enum": list(Span), "default": "minute"}),
-        Param("since", "Points since this time: a time, or a duration before now."),
-        Param("queue", f"Only this queue; {OTHER_QUEUES} for all but the busiest ones. Default: all queues together."),
+        Param("span", "The time that a point covers.", {"type": "string", "enum": list(Span), "default": "minute"}),
+        Param("since", "Only points since this time: a timestamp, or a duration before now."),
+        Param(
+            "queue",
+            f"Only this queue, or `{OTHER_QUEUES}` for all but the busiest queues. Default: all queues together.",
+        ),
     ),
 )
 def history(session: WebSession, call: ApiRequest) -> Any:
@@ -131,7 +134,7 @@ def remove_alert(session: WebSession, call: ApiRequest) -> Any:
 
 @ALERTS(
     "POST /alerts/{name}/test",
-    "Call its webhook or run its command now, from the server. Recorded in the audit log.",
+    "Send a test notification: call the webhook or run the command on the server. Recorded in the audit log.",
     exactly(name=TEXT, state=TEXT, text=TEXT),
     slow=True,
 )
@@ -161,7 +164,7 @@ def list_workers(session: WebSession, call: ApiRequest) -> Any:
 
 @WORKERS(
     "POST /workers/stop",
-    "Ask all workers to stop, after their running jobs or (`now`) at once. Does not wait for them.",
+    "Stop all workers after their running jobs, or immediately with `now`. Does not wait for them.",
     ref("Answer"),
     body=_NOW,
 )
@@ -172,29 +175,29 @@ def stop_workers(session: WebSession, call: ApiRequest) -> Any:
 
 @WORKERS(
     "POST /workers/{id}/stop",
-    "Ask a worker to stop, after its running jobs or (`now`) at once. Does not wait for it.",
+    "Stop a worker after its running jobs, or immediately with `now`. Does not wait for it.",
     ref("Answer"),
     body=_NOW,
 )
 def stop_worker(session: WebSession, call: ApiRequest) -> Any:
-    return _request_stop(session, [_known_worker(session, call)], _stop_mode(call))
+    return _request_stop(session, [known_worker(session, call.path["id"])], _stop_mode(call))
 
 
 @WORKERS(
     "POST /workers/{id}/restart",
-    "Ask a worker to restart while its jobs continue. Does not wait for it.",
+    "Restart a worker while its jobs continue. Does not wait for it.",
     ref("Answer"),
 )
 def restart_worker(session: WebSession, call: ApiRequest) -> Any:
-    return _request_stop(session, [_known_worker(session, call)], StopMode.RESTART)
+    return _request_stop(session, [known_worker(session, call.path["id"])], StopMode.RESTART)
 
 
 def _stop_mode(call: ApiRequest) -> StopMode:
     return StopMode.NOW if call.body.get("now") else StopMode.FINISH
 
 
-def _known_worker(session: WebSession, call: ApiRequest) -> str:
-    name = call.path["id"]
+def known_worker(session: WebSession, name: str) -> str:
+    """Raises WorkerNotFound."""
     if not any(worker.id == name for worker in session.reads.workers()):
         raise WorkerNotFound(name)
     return name
@@ -235,21 +238,23 @@ def get_setting(session: WebSession, call: ApiRequest) -> Any:
 def set_setting(session: WebSession, call: ApiRequest) -> Any:
     value = call.body.get("value")
     if isinstance(value, dict | list) or value is None:
-        hint = 'like {"value": 5} or {"value": "1h30m"}'
+        hint = 'for example {"value": 5} or {"value": "1h30m"}'
         raise InvalidInput("value", f"expected text, a number or a boolean, got {short_repr(value)}", hint=hint)
-    return _change_setting(session, call.path["key"], str(value).lower() if isinstance(value, bool) else str(value))
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return change_setting(session, call.path["key"], text).to_dict()
 
 
 @CONFIG("DELETE /config/{key}", "Reset a setting to its default.", ref("Setting"))
 def unset_setting(session: WebSession, call: ApiRequest) -> Any:
-    return _change_setting(session, call.path["key"], None)
+    return change_setting(session, call.path["key"], None).to_dict()
 
 
-def _change_setting(session: WebSession, key: str, value: str | None) -> Any:
+def change_setting(session: WebSession, key: str, value: str | None) -> SettingEntry:
+    """Change a setting, or reset it with None."""
     changes = config.change_settings(session.reads.config(), {key: value})
     session.open_store().set_config(changes)
     (name,) = changes
-    return session.settings.entry(name).to_dict()
+    return session.settings.entry(name)
 
 
 # ── doctor and prune ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -260,7 +265,7 @@ def doctor(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=False)
 
 
-@MAINTENANCE("POST /doctor/fix", "Fix what is safe to fix, and check again.", ref("Checkup"), slow=True)
+@MAINTENANCE("POST /doctor/fix", "Fix the problems that are safe to fix, and check again.", ref("Checkup"), slow=True)
 def doctor_fix(session: WebSession, call: ApiRequest) -> Any:
     return _examine(session, to_fix=True)
 
@@ -278,7 +283,7 @@ _PRUNED: Final = exactly(
 
 @MAINTENANCE(
     "POST /prune",
-    "Remove ended jobs with history and logs, by age; `dry_run` only counts them.",
+    "Remove ended jobs with their history and logs, by age. With `dry_run`, only count them.",
     _PRUNED,
     body=only(older_than=DURATION, where=WHERE_SCHEMA, dry_run=FLAG),
     slow=True,
@@ -314,9 +319,9 @@ _ENTRY: Final = exactly(
     "List the audit log, newest first.",
     listing(_ENTRY),
     params=(
-        Param("since", "Only since this time: a time, or a duration before now, like `90m`."),
-        Param("id", "Only for this job, queue, schedule, worker or setting."),
-        Param("who", "Only by this actor: a user, UID, host, program or token."),
+        Param("since", "Only entries since this time: a timestamp, or a duration before now, for example `90m`."),
+        Param("id", "Only entries about this job, queue, schedule, worker or setting."),
+        Param("who", "Only entries of this actor: a user, UID, host, program or token."),
         LIMIT,
         CURSOR,
     ),

@@ -90,7 +90,7 @@ _TARGETS: Final = {"ids": array(ID), "where": WHERE_SCHEMA, "preview": FLAG}
 
 @BULK(
     "POST /jobs/actions",
-    "Act on many jobs: those named, or all that match. `preview` only counts them.",
+    "Act on many jobs: the given IDs, or all that match. With `preview`, only count them.",
     ref("Acted"),
     body=only("action", action={"type": "string", "enum": _ACTION_NAMES}, **_TARGETS, change=ref("Change")),
     slow=True,
@@ -102,7 +102,9 @@ def act_on_jobs(session: WebSession, call: ApiRequest) -> Any:
 def _perform(session: WebSession, action: Action, body: Mapping[str, Any]) -> dict[str, Any]:
     """Act on `ids`, or on the jobs that match `where`. `{}` there means all jobs, so one of the two is required."""
     if (body.get("ids") is None) == (body.get("where") is None):
-        raise UsageError("expected either ids or where", hint='like {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}')
+        raise UsageError(
+            "expected either ids or where", hint='for example {"where": {"queue": "mail"}} or {"ids": ["7f3a"]}'
+        )
     if body.get("ids") is not None:
         ids, is_exact = list(body["ids"]), False
         if body.get("preview"):
@@ -125,7 +127,7 @@ def _parse_action(body: Mapping[str, Any]) -> Action:
     if name == "edit":
         if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
             problem = f"expected fields to change, got {short_repr(fields)}"
-            raise InvalidInput("change", problem, hint='like {"priority": 5}')
+            raise InvalidInput("change", problem, hint='for example {"priority": 5}')
         return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
     if fields is not None:
         raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
@@ -153,7 +155,7 @@ def list_dead(session: WebSession, call: ApiRequest) -> Any:
 
 @DLQ(
     "GET /deaths",
-    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, the most frequent first; `newest` is the job that died last.",
+    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, most frequent first. `newest` is the job that died last.",
     array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
     params=(LIMIT,),
 )
@@ -166,7 +168,7 @@ def dead_by_error(session: WebSession, call: ApiRequest) -> Any:
 
 @DLQ(
     "POST /dlq/retry",
-    "Retry dead jobs: those named, or all that match.",
+    "Retry dead jobs: the given IDs, or all that match.",
     ref("Acted"),
     body=only(**_TARGETS),
     slow=True,
@@ -177,7 +179,7 @@ def retry_dead(session: WebSession, call: ApiRequest) -> Any:
 
 @DLQ(
     "POST /dlq/purge",
-    "Remove dead jobs with their history and logs: those named, or all that match.",
+    "Remove dead jobs with their history and logs: the given IDs, or all that match.",
     ref("Acted"),
     body=only(**_TARGETS),
     slow=True,

@@ -41,13 +41,13 @@ JOBS: Final = Operations("jobs")
 MAX_KEY_LENGTH: Final = 255
 IDEMPOTENCY_KEY: Final = Param(
     "Idempotency-Key",
-    "A repeated request with the same key, within 24 hours, adds nothing and gets the same response.",
+    "Requests with the same key within 24 hours add nothing and get the same response.",
     {"type": "string", "minLength": 1, "maxLength": MAX_KEY_LENGTH},
 )
 SORT: Final = Param(
     "sort",
-    f"Sort key; a leading - reverses the order. Up to {MAX_SORTED_JOBS:,} jobs are sorted; `created`, and `finished` with one final "
-    "state, have no limit.",
+    f"Sort key. A leading `-` reverses the order. At most {MAX_SORTED_JOBS:,} jobs can be sorted. `created` has no limit, and neither "
+    "has `finished` with a single final state.",
     {"type": "string", "enum": [sign + sort.value for sort in Sort for sign in ("", "-")], "default": "created"},
 )
 _JOB: Final = ref("Job")
@@ -60,9 +60,9 @@ _NEW_JOB: Final = ref("NewJob")
 _SOURCES: Final = ("jobs", "for_each", "array")
 _MANY: Final = only(
     jobs=array(_NEW_JOB),
-    for_each={**array(TEXT), "description": "Each item replaces {} in the command of `job`."},
-    array={**TEXT, "description": "Indices and concurrency, for example 1-100 or 0-90:30%4."},
-    job={**_NEW_JOB, "description": "The fields of all jobs, or the job to run for each item."},
+    for_each={**array(TEXT), "description": "Items. Each replaces `{}` in the command of `job`."},
+    array={**TEXT, "description": "Indices and concurrency, for example `1-100` or `0-90:30%4`."},
+    job={**_NEW_JOB, "description": "Fields for all jobs, or the job to run for each item."},
     colsep=TEXT,
     batch=TEXT,
     on_complete=TEXT,
@@ -71,7 +71,7 @@ _MANY: Final = only(
 
 @JOBS(
     "POST /jobs/many",
-    "Add many jobs in one transaction: a list, one for each item, or an array, like `enqueue --file`, `--for-each` and `--array`.",
+    "Add many jobs in one transaction: a list, one job per item, or a job array.",
     array(_ENQUEUED),
     body=_MANY,
     status=201,
@@ -91,19 +91,19 @@ def enqueue_many(session: WebSession, call: ApiRequest) -> Any:
 def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
     chosen = [name for name in _SOURCES if body.get(name) is not None]
     if len(chosen) != 1:
-        raise UsageError("expected one of jobs, for_each and array", hint='like {"jobs": [{"command": "true"}]}')
+        raise UsageError("expected one of jobs, for_each and array", hint='for example {"jobs": [{"command": "true"}]}')
     if chosen != ["for_each"] and body.get("colsep") is not None:
         raise InvalidInput("colsep", "is allowed with for_each only", hint="omit it")
     match chosen[0]:
         case "jobs":
             if not isinstance(body["jobs"], list):
                 problem = f"expected a list of jobs, got {short_repr(body['jobs'])}"
-                raise InvalidInput("jobs", problem, hint="like [{…}, {…}]")
+                raise InvalidInput("jobs", problem, hint="for example [{…}, {…}]")
             return ParsedJobs([fields_of(item) for item in body["jobs"]], is_batch=True)
         case "for_each":
             command, argv = job.get("command"), job.get("argv")
             if (command is None) == (argv is None):
-                hint = 'like {"for_each": ["a", "b"], "job": {"command": "gzip {}"}}'
+                hint = 'for example {"for_each": ["a", "b"], "job": {"command": "gzip {}"}}'
                 raise InvalidInput("job", "expected either a command or an argv", hint=hint)
             template = parse_texts(argv, "argv") if command is None else read_field(command, "command", TEXT)
             return job_input.for_each_item(body["for_each"], template, colsep=body.get("colsep"))
@@ -113,7 +113,7 @@ def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
 
 @JOBS(
     "POST /jobs",
-    "Add a job, or all jobs of an array in one transaction.",
+    "Add a job, or a list of jobs in one transaction.",
     {"oneOf": [_ENQUEUED, array(_ENQUEUED)]},
     body={"oneOf": [_NEW_JOB, array(_NEW_JOB)]},
     status=201,
@@ -145,7 +145,7 @@ def fields_of(value: object) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     problem = "expected the fields of a job, or a list of them"
-    raise InvalidInput("body", problem, hint='like {"command": "make report"}')
+    raise InvalidInput("body", problem, hint='for example {"command": "make report"}')
 
 
 def added(job: Job) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def job_details(session: WebSession, job_id: str) -> dict[str, Any]:
 
 @JOBS(
     "PATCH /jobs/{id}",
-    "Change a waiting job. With `as_of`, an `updated_at` that you have read, only if the job has not changed since.",
+    "Change a waiting job. With `as_of`, only if its `updated_at` is still that time.",
     _JOB,
     body={"allOf": [ref("Change")], "properties": optional(as_of=TIME), "minProperties": 1},
 )
@@ -228,7 +228,11 @@ _change("run_job_now", "run-now", "Make a job due now.", WebSession.run_now)
 
 
 @JOBS(
-    "POST /jobs/{id}/clone", "Add a new job with the same fields, except those given.", _JOB, body=_NEW_JOB, status=201
+    "POST /jobs/{id}/clone",
+    "Add a copy of a job. Fields in the body replace those of the original.",
+    _JOB,
+    body=_NEW_JOB,
+    status=201,
 )
 def clone_job(session: WebSession, call: ApiRequest) -> Any:
     fields = {} if call.body is None else fields_of(call.body)
@@ -243,17 +247,21 @@ def clone_job(session: WebSession, call: ApiRequest) -> Any:
 # ── wait ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MAX_WAIT_SECONDS: Final = 60.0  # proxies close longer requests
-_TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504.", {"type": "string", "default": "30s"})
+_TIMEOUT: Final = Param(
+    "timeout",
+    "Maximum time to wait, up to 60 s. After that, the response is 504.",
+    {"type": "string", "default": "30s"},
+)
 
 
 @JOBS(
     "GET /wait",
-    "Wait until jobs have ended: those named, or those that match now and have not ended.",
+    "Wait until jobs have ended: the given IDs, or all unfinished jobs that match now.",
     array(_JOB),
     params=(
-        Param("id", "The ID of a job; up to 100.", many=True),
+        Param("id", "The ID of a job. Up to 100.", many=True),
         *SELECTORS,
-        Param("any", "Wait until one of the jobs has ended.", {"type": "boolean", "default": False}),
+        Param("any", "Return as soon as one of the jobs has ended.", {"type": "boolean", "default": False}),
         _TIMEOUT,
     ),
     slow=True,
@@ -261,7 +269,7 @@ _TIMEOUT: Final = Param("timeout", "Maximum waiting time, up to 60 s; then 504."
 def wait_for_jobs(session: WebSession, call: ApiRequest) -> Any:
     where, seconds = to_filter(call.query, session.reads), _seconds(call)
     if bool(call.query["id"]) == (where != Filter(includes_webhooks=where.includes_webhooks)):
-        raise UsageError("expected either ids or selectors", hint="like ?id=7f3a&id=81bc, or ?queue=mail")
+        raise UsageError("expected either ids or selectors", hint="for example ?id=7f3a&id=81bc, or ?queue=mail")
     if call.query["id"]:
         ids = [session.reads.resolve(one) for one in call.query["id"]]
     else:

@@ -92,7 +92,7 @@ class Param(NamedTuple):
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 20) or not low <= int(text) <= high:
             problem = f"expected a whole number from {low} to {high}, got {short_repr(text)}"
-            raise InvalidInput(self.name, problem, hint=f"like {self.name}={max(low, min(50, high))}")
+            raise InvalidInput(self.name, problem, hint=f"for example {self.name}={max(low, min(50, high))}")
         return int(text)
 
 
@@ -172,17 +172,17 @@ class Operations(list[Operation]):
 
 
 SELECTORS: Final = (
-    Param("state", "In one of these states; also comma-separated.", many=True),
-    Param("queue", "In one of these queues.", many=True),
-    Param("tag", "With all of these tags.", many=True),
-    Param("batch", "In one of these batches.", many=True),
-    Param("since", "Enqueued at this time or later: a time, or a duration before now."),
-    Param("match", "With this text in the command."),
+    Param("state", "Only jobs in one of these states. Comma-separated lists are accepted.", many=True),
+    Param("queue", "Only jobs in one of these queues.", many=True),
+    Param("tag", "Only jobs with all of these tags.", many=True),
+    Param("batch", "Only jobs of one of these batches.", many=True),
+    Param("since", "Only jobs enqueued since this time: a timestamp, or a duration before now."),
+    Param("match", "Only jobs with this text in the command."),
 )
 LIMIT: Final = Param(
     "limit", "Maximum number of items.", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 50}
 )
-CURSOR: Final = Param("cursor", "`next_cursor` of the previous page.")
+CURSOR: Final = Param("cursor", "The `next_cursor` of the previous page.")
 
 # The same selectors in a body: {"state": ["dead"], "queue": "mail"}
 WHERE_SCHEMA: Final = only(
@@ -243,7 +243,7 @@ def parse_texts(value: object, subject: str) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         raise InvalidInput(
-            subject, f"expected text or a list of texts, got {short_repr(value)}", hint='like ["a", "b"]'
+            subject, f"expected text or a list of texts, got {short_repr(value)}", hint='for example ["a", "b"]'
         )
     return tuple(reject_nul(one, subject) for one in given)
 
@@ -256,7 +256,7 @@ def read_field(value: Any, name: str, schema: Schema) -> Any:
             return None
         case ["boolean"] if not isinstance(value, bool):
             problem = f"expected true or false, got {short_repr(value)}"
-            raise InvalidInput(name, problem, hint=f'like {{"{name}": true}}')
+            raise InvalidInput(name, problem, hint=f'for example {{"{name}": true}}')
         case ["string"] if not isinstance(value, str):
             raise InvalidInput(name, f"expected text, got {short_repr(value)}", hint="write it in quotes")
         case ["array"] if schema["items"].get("type") == "string":
@@ -304,15 +304,15 @@ def _offset(cursor: str, names: Sequence[str]) -> int:
 # ── the OpenAPI document ────────────────────────────────────────────────────────────────────────────────────────────
 
 _ERROR_DESCRIPTIONS: Final = {
-    400: "The body ended early.",
-    401: "No token, or an invalid one.",
-    403: "A read-only token, a request from another origin, or a feature that is switched off on this server.",
+    400: "The request body is incomplete.",
+    401: "The token is missing or invalid.",
+    403: "The token is read-only, the origin is not allowed, or the feature is disabled on this server.",
     404: "Not found.",
-    408: "Timeout while reading the body.",
+    408: "Timeout while reading the request body.",
     409: "Conflict with the current state.",
-    413: "The body is too large.",
-    415: "The body is not JSON.",
-    421: "The Host header names another server.",
+    413: "The request body is too large.",
+    415: "The request body is not JSON.",
+    421: "The `Host` header is not allowed.",
     422: "Invalid request.",
     500: "Internal error.",
     503: "The database is unavailable, or too many requests are waiting.",
@@ -321,9 +321,9 @@ _ERROR_DESCRIPTIONS: Final = {
 _READ_ERRORS: Final = (400, 401, 403, 404, 409, 421, 422, 500, 503)
 _WRITE_ERRORS: Final = (*_READ_ERRORS, 408, 413, 415)
 _PATH_PARAMETERS: Final = {
-    "id": "An ID. For a job, also a unique prefix, or `last`.",
-    "name": "Its name.",
-    "key": "Its key.",
+    "id": "The ID. For a job, a unique prefix or `last` also works.",
+    "name": "The name.",
+    "key": "The name of the setting.",
 }
 
 
@@ -369,7 +369,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
     content = {kind: {"schema": schema} for kind, schema in kinds.items()}
     good = {str(operation.status): {"description": HTTPStatus(operation.status).phrase, "content": content}}
     if operation.status == HTTPStatus.CREATED:
-        good["200"] = {"description": "It already existed.", "content": content}
+        good["200"] = {"description": "It already exists.", "content": content}
     problem = {MEDIA_TYPE: {"schema": ref("Problem")}}
     statuses = [*(_WRITE_ERRORS if operation.changes else _READ_ERRORS), *([504] if operation.slow else [])]
     refused = {str(code): {"description": _ERROR_DESCRIPTIONS[code], "content": problem} for code in sorted(statuses)}

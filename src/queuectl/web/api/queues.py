@@ -40,7 +40,7 @@ def list_queues(session: WebSession, call: ApiRequest) -> Any:
     return paginate(call, session.queues(), name="name")
 
 
-@QUEUES("GET /queues/{name}", "Show a queue, also if it is empty.", _QUEUE)
+@QUEUES("GET /queues/{name}", "Show a queue, even if it is empty.", _QUEUE)
 def show_queue(session: WebSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
 
@@ -56,7 +56,7 @@ def change_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], **call.body)
 
 
-@QUEUES("POST /queues/{name}/pause", "Pause a queue: no more jobs start.", _QUEUE)
+@QUEUES("POST /queues/{name}/pause", "Pause a queue. No new jobs start.", _QUEUE)
 def pause_queue(session: WebSession, call: ApiRequest) -> Any:
     return session.set_queue(call.path["name"], paused=True)
 
@@ -68,7 +68,7 @@ def resume_queue(session: WebSession, call: ApiRequest) -> Any:
 
 @QUEUES(
     "POST /queues/{name}/move",
-    "Move waiting jobs to another queue: all, or those named.",
+    "Move waiting jobs to another queue: all, or the given IDs.",
     ref("Answer"),
     body=only("to", to=TEXT, ids=array(ID)),
     slow=True,
@@ -76,7 +76,7 @@ def resume_queue(session: WebSession, call: ApiRequest) -> Any:
 def move_jobs(session: WebSession, call: ApiRequest) -> Any:
     to, ids = call.body.get("to"), call.body.get("ids") or ()
     if to is None:
-        raise InvalidInput("to", "expected the name of a queue, got null", hint='like {"to": "slow"}')
+        raise InvalidInput("to", "expected the name of a queue, got null", hint='for example {"to": "slow"}')
     return session.move(call.path["name"], to, *ids)
 
 
@@ -106,7 +106,7 @@ def add_schedule(session: WebSession, call: ApiRequest) -> Any:
     given = {name: value for name, value in fields_of(call.body).items() if value is not None}
     for name in ("name", "schedule"):
         if not isinstance(given.get(name), str):
-            hint = 'like {"name": "nightly", "schedule": "0 2 * * *", "command": "make backup"}'
+            hint = 'for example {"name": "nightly", "schedule": "0 2 * * *", "command": "make backup"}'
             raise InvalidInput(name, f"expected text, got {short_repr(given.get(name))}", hint=hint)
     schedule_name, expression = given.pop("name"), given.pop("schedule")
     zone = given.pop("tz", None) or local_zone_name(environ())
@@ -124,7 +124,7 @@ def show_schedule(session: WebSession, call: ApiRequest) -> Any:
     return session.schedules.get(call.path["name"])
 
 
-@CRON("DELETE /cron/{name}", "Remove a schedule; its jobs stay.", ref("Answer"))
+@CRON("DELETE /cron/{name}", "Remove a schedule. Its jobs are kept.", ref("Answer"))
 def remove_schedule(session: WebSession, call: ApiRequest) -> Any:
     session.schedules.remove(call.path["name"])
     return {"done": [call.path["name"]], "refused": []}
@@ -142,7 +142,7 @@ def resume_schedule(session: WebSession, call: ApiRequest) -> Any:
     return session.schedules.get(call.path["name"])
 
 
-@CRON("POST /cron/{name}/run", "Enqueue its job now.", ref("Enqueued"), status=201)
+@CRON("POST /cron/{name}/run", "Enqueue a job of the schedule now.", ref("Enqueued"), status=201)
 def run_schedule(session: WebSession, call: ApiRequest) -> Any:
     job = session.schedules.run(call.path["name"])
     return Created(added(job), location=location(job))
@@ -152,7 +152,7 @@ def run_schedule(session: WebSession, call: ApiRequest) -> Any:
     "GET /cron/{name}/next",
     "List the next run times.",
     array(TIME),
-    params=(Param("n", "Number of times.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 5}),),
+    params=(Param("n", "Number of run times.", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 5}),),
 )
 def next_of_schedule(session: WebSession, call: ApiRequest) -> Any:
     return [iso(at) for at in session.schedules.next(call.path["name"], call.query["n"])]

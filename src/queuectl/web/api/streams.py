@@ -210,11 +210,11 @@ def _read_status(session: WebSession) -> dict[str, Any]:
 
 @EVENTS(
     "GET /events",
-    "Server-sent events: `status` after every change, `job` for each named job, `problem` while the database is unavailable.",
+    "Stream events: `status` after every change, `job` for each watched job, `problem` while the database is unavailable.",
     {"type": "string"},
     params=(
-        Param("id", "Also send `job` when this job changes; up to 100 IDs.", many=True),
-        Param("brief", "Send `status` without data.", {"type": "boolean", "default": False}),
+        Param("id", "Also send `job` when this job changes. Up to 100 IDs.", many=True),
+        Param("brief", "Send `status` events without data.", {"type": "boolean", "default": False}),
     ),
     media_type=EVENT_STREAM,
 )
@@ -232,11 +232,11 @@ Span = tuple[int | None, int | None]  # first and last byte, inclusive
 
 @STREAMS(
     "GET /jobs/{id}/logs",
-    "The log of a job, as bytes. Supports Range. With Accept: text/event-stream, as events.",
+    "Show the log of a job. Supports `Range`, and streams events with `Accept: text/event-stream`.",
     {"type": "string"},
     params=(
-        Param("run", "Only this run.", {"type": "integer", "minimum": 1}),
-        Param("tail", "Only the last lines.", {"type": "integer", "minimum": 0}),
+        Param("run", "Only the log of this run.", {"type": "integer", "minimum": 1}),
+        Param("tail", "Only this many lines from the end.", {"type": "integer", "minimum": 0}),
         Param("markers", "Include the START and END markers of runs.", {"type": "boolean", "default": True}),
         Param("follow", "Follow the log until the job has ended.", {"type": "boolean", "default": False}),
     ),
@@ -334,13 +334,13 @@ MEDIA_TYPES: Final = {"json": "application/json", "jsonl": "application/jsonl"}
 
 @STREAMS(
     "GET /export",
-    "Export jobs in the order of enqueue, in the format of `queuectl import`, without the values of environment variables.",
+    "Export jobs for `queuectl db import`, oldest first, without the values of environment variables.",
     {"type": "string"},
     params=(
         *SELECTORS,
         Param(
             "format",
-            "One array, or one job per line.",
+            "One array, or one object per line.",
             {"type": "string", "enum": list(MEDIA_TYPES), "default": "jsonl"},
         ),
         Param("history", "Include all runs of each job.", {"type": "boolean", "default": False}),

@@ -10,7 +10,6 @@ from queuectl.errors import UnknownName, UsageError
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.query import restrict_states
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Chosen, Filter
 from queuectl.store_threads import WebSession
@@ -26,30 +25,18 @@ from queuectl.web.pages.render import (
     Redirect,
     View,
     back_to,
+    phrase,
     refused,
     sentence,
     with_query,
 )
 
 
-class Selection(NamedTuple):
+class Selection(Fields):
     """The selectors of a list of jobs, not validated; `where` parses them."""
 
-    fields: Fields
-
-    @classmethod
-    def of(cls, fields: Fields) -> Selection:
-        return cls(Fields([(param.name, value) for param in SELECTORS for value in fields.all(param.name)]))
-
-    @property
-    def pairs(self) -> Pairs:
-        return self.fields.pairs
-
-    def all(self, name: str) -> tuple[str, ...]:
-        return self.fields.all(name)
-
-    def one(self, name: str) -> str:
-        return self.fields.one(name) or ""
+    def __init__(self, fields: Fields) -> None:
+        super().__init__([(param.name, value) for param in SELECTORS for value in fields.all(param.name)])
 
     @property
     def is_narrowed(self) -> bool:
@@ -58,16 +45,13 @@ class Selection(NamedTuple):
 
     def where(self, reads: Reads) -> Filter:
         """Raises UsageError."""
-        values = {one.name: self.all(one.name) if one.many else self.fields.one(one.name) for one in SELECTORS}
+        values = {param.name: self.all(param.name) if param.many else self.one(param.name) for param in SELECTORS}
         return to_filter(values, reads)
 
-    def but(self, name: str, *values: str, more: Pairs = ()) -> str:
-        """The URL of the list with other values for one selector."""
-        kept = [pair for pair in self.pairs if pair[0] != name]
-        return with_query("/jobs", [*((name, value) for value in values), *kept, *more])
-
-    def without(self, name: str, value: str, *, more: Pairs = ()) -> str:
-        return with_query("/jobs", [*(pair for pair in self.pairs if pair != (name, value)), *more])
+    def with_states(self, states: Sequence[str], more: Pairs) -> str:
+        """The URL of the list with other states."""
+        kept = [pair for pair in self.pairs if pair[0] != "state"]
+        return with_query("/jobs", [*(("state", state) for state in states), *kept, *more])
 
 
 MAX_UNDO_IDS: Final = 100_000  # remembered for an undo
@@ -82,6 +66,9 @@ class Verb(NamedTuple):
     # attempt count, and a worker may claim the job at once.
     undo: str | None = None
     is_grave: bool = False  # kills or removes something
+
+    def label_for(self, jobs: str) -> str:
+        return phrase(self.label, jobs)
 
     @property
     def action(self) -> Action:
@@ -100,18 +87,18 @@ class Verb(NamedTuple):
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
-        Verb("run-now", "Run now", "due now", "Make due now, without waiting for a delay or backoff."),
-        Verb("retry", "Retry", "retried", "Requeue and start over: the error and the attempt count are reset."),
+        Verb("run-now", "Run now", "due now", "Skips the rest of the delay or backoff."),
+        Verb("retry", "Retry", "retried", "Resets the error and the attempt count."),
         Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
-        Verb("release", "Release", "released", "Let workers claim held jobs again.", "hold"),
+        Verb("release", "Release", "released", "Workers may claim held jobs again.", "hold"),
         Verb(
             "cancel",
             "Cancel",
             "cancelled",
-            "Running jobs are killed. A retry starts over from the beginning.",
+            "Running jobs are killed. A retry starts from the beginning.",
             is_grave=True,
         ),
-        Verb("purge", "Purge", "purged", "Remove with history and logs. This cannot be undone.", is_grave=True),
+        Verb("purge", "Purge", "purged", "Also removes the history and logs. This cannot be undone.", is_grave=True),
     )
 }
 
@@ -136,13 +123,13 @@ def perform(session: WebSession, verb: Verb, ids: Sequence[str], *, exact: bool 
 
 def _to_notice(verb: Verb, answer: BulkResult) -> Notice:
     text = f"Job {answer.done[0]} {verb.done}" if len(answer.done) == 1 else f"{len(answer.done):,} jobs {verb.done}"
-    lines = tuple(error.message for _, error in answer.refused[:MAX_NOTICE_LINES])
+    lines = tuple(sentence(error.message) for _, error in answer.refused[:MAX_NOTICE_LINES])
     if len(answer.refused) > len(lines):
         lines += (f"and {len(answer.refused) - len(lines):,} more",)
     if not answer.done:
-        return Notice("refused", f"Nothing was {verb.done}" if lines else "Nothing to do", lines)
+        return Notice("refused", f"Nothing was {verb.done}" if lines else "Nothing to change", lines)
     if lines:
-        text += f", {plural(len(answer.refused), 'was refused', 'were refused')}"
+        text += f", {plural(len(answer.refused), 'job was skipped', 'jobs were skipped')}"
     undo = None
     if verb.undo is not None and len(answer.done) <= MAX_UNDO_IDS:
         undo = partial(_undo, VERBS[verb.undo], tuple(answer.done))
@@ -173,7 +160,7 @@ def preview(session: WebSession, ask: PageRequest) -> View | Redirect:
 
 
 def _preview(session: WebSession, ask: PageRequest) -> View:
-    verb, chosen = find_verb(ask.query.one("action")), Selection.of(ask.query)
+    verb, chosen = find_verb(ask.query.one("action")), Selection(ask.query)
     is_all = ask.query.has("all")
     ids = () if is_all else _ids(ask.query)
     affected = _all(session.reads, chosen.where(session.reads), verb) if is_all else _named(session.reads, ids, verb)
@@ -188,7 +175,7 @@ def _preview(session: WebSession, ask: PageRequest) -> View:
         "others": affected.others,
         "back": back_to(ask.query, "/jobs"),
     }
-    return View("act.html", f"{verb.label} jobs", values)
+    return View("act.html", verb.label_for("jobs"), values)
 
 
 def do(session: WebSession, ask: PageRequest) -> Redirect:
@@ -196,7 +183,7 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
     to = back_to(form, "/jobs")
     if not form.has("all"):
         return Redirect(to, perform_on_named(session, verb, _ids(form)))
-    where = _able(Selection.of(form).where(session.reads), verb)
+    where = _able(Selection(form).where(session.reads), verb)
     chosen = [] if where is None else session.reads.choose(where)
     ids = [job.id for job in chosen if verb.action.wants(job)]
     return Redirect(to, perform(session, verb, ids, exact=True))
@@ -205,18 +192,14 @@ def do(session: WebSession, ask: PageRequest) -> Redirect:
 def _ids(fields: Fields) -> tuple[str, ...]:
     ids = fields.all("id")
     if not ids:
-        raise UsageError("no job is selected", hint="tick jobs in the list, or 'all that match'")
+        raise UsageError("no job is selected", hint="select jobs in the list, or check Select all matching")
     return ids
 
 
 def _able(where: Filter, verb: Verb) -> Filter | None:
     """Restrict a filter to the states that the action applies to; None if none is left."""
-    states = where.states & verb.action.able if where.states else verb.action.able
-    return (
-        restrict_states(where._replace(states=states), verb.action.able, done=verb.done, subject="state")
-        if states
-        else None
-    )
+    states = verb.action.able & (where.states or verb.action.able)
+    return where._replace(states=states) if states else None
 
 
 def _all(reads: Reads, where: Filter, verb: Verb) -> Preview:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from queuectl.config import change_settings
-from queuectl.errors import WorkerNotFound
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.settings import KEYS, resolve_key
 from queuectl.store.types import Filter, StopMode
 from queuectl.store_threads import WebSession
+from queuectl.web.api.admin import change_setting, known_worker
 from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
 
 MAX_RUNNING_SHOWN = 200  # in total
@@ -31,16 +31,13 @@ def show_workers(session: WebSession, ask: PageRequest) -> View:
 
 
 def stop_worker(session: WebSession, ask: PageRequest) -> View | Notice:
-    name, now = ask.param("id"), ask.form.has("now")
-    if not any(worker.id == name for worker in session.reads.workers()):
-        raise WorkerNotFound(name)
+    name, now = known_worker(session, ask.param("id")), ask.form.has("now")
     if not ask.is_confirmed:
         jobs = "Running jobs are killed and requeued" if now else "Running jobs finish"
         label, text = "Stop now" if now else "Stop", f"{jobs}, then the worker stops."
         return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
     session.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
-    how = "kills its jobs and stops" if now else "finishes its running jobs and stops"
-    return done(f"Worker {name} {how}")
+    return done(f"Worker {name} is stopping {'now' if now else 'after its running jobs'}")
 
 
 def show_settings(session: WebSession, ask: PageRequest) -> View:
@@ -57,22 +54,13 @@ def show_settings(session: WebSession, ask: PageRequest) -> View:
     return View("settings.html", "Settings", {"settings": rows})
 
 
-def change_setting(session: WebSession, ask: PageRequest) -> Notice:
-    key = ask.param("key")
-    resolve_key(key)
+def save_setting(session: WebSession, ask: PageRequest) -> Notice:
+    key = resolve_key(ask.param("key")).name
     before = session.reads.config().get(key)
     wanted = None if ask.form.has("unset") else ask.form.one("value") or ""
-    return _change_setting(session, key, wanted, before=before)
+    return _change_setting(key, wanted, session)._replace(undo=partial(_change_setting, key, before))
 
 
-def _change_setting(session: WebSession, key: str, value: str | None, *, before: str | None) -> Notice:
-    changes = change_settings(session.reads.config(), {key: value})
-    session.open_store().set_config(changes)
-    (name,) = changes
-    text = session.settings.entry(name).text
-    message = f"{name} reset to its default, {text}" if value is None else f"{name} set to {text}"
-
-    def back(again: WebSession) -> Notice:
-        return _change_setting(again, name, before, before=None)._replace(undo=None)
-
-    return done(message, undo=back)
+def _change_setting(key: str, value: str | None, session: WebSession) -> Notice:
+    text = change_setting(session, key, value).text
+    return done(f"{key} reset to its default, {text}" if value is None else f"{key} set to {text}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from graphlib import TopologicalSorter
 from typing import Final, NamedTuple
@@ -242,8 +242,13 @@ def draw_graph(graph: Graph) -> GraphDrawing | None:
     """None for a job without dependencies."""
     if not graph.links:
         return None
-    kept = _closest(graph)
-    columns = _columns(graph, kept)
+    parents: dict[str, list[str]] = {job_id: [] for job_id in graph.nodes}
+    children: dict[str, list[str]] = {job_id: [] for job_id in graph.nodes}
+    for link in graph.links:
+        parents[link.child].append(link.parent)
+        children[link.parent].append(link.child)
+    kept = _reach(graph.root, parents, children)[:MAX_BOXES]
+    columns = _columns({job_id: [one for one in parents[job_id] if one in kept] for job_id in kept})
     places: dict[str, tuple[int, int]] = {}
     rows: dict[int, int] = {}
     for job_id in graph.nodes:
@@ -266,49 +271,30 @@ def draw_graph(graph: Graph) -> GraphDrawing | None:
         for link in graph.links
         if link.parent in at and link.child in at
     ]
-    before = _count(graph.root, ((link.child, link.parent) for link in graph.links))
-    after = _count(graph.root, ((link.parent, link.child) for link in graph.links))
-    summary = f"{before:,} before it and {after:,} after it"
+    before, after = (len(_reach(graph.root, links)) - 1 for links in (parents, children))
+    summary = f"{before:,} upstream, {after:,} downstream"
     size = (max(rows) * COLUMN_WIDTH + BOX_WIDTH + 16, (tallest - 1) * ROW_HEIGHT + BOX_HEIGHT + 16)
     return GraphDrawing(boxes, arrows, *size, len(graph.nodes) - len(boxes), summary)
 
 
-def _closest(graph: Graph) -> set[str]:
-    """The jobs to draw, level by level from the job itself."""
-    kept, level = {graph.root}, {graph.root}
-    while level and len(kept) < MAX_BOXES:
-        reached = set()
-        for link in graph.links:
-            for one, other in ((link.parent, link.child), (link.child, link.parent)):
-                if one in level and other not in kept and len(kept) < MAX_BOXES:
-                    kept.add(other)
-                    reached.add(other)
-        level = reached
-    return kept
+def _reach(root: str, *links: Mapping[str, Sequence[str]]) -> list[str]:
+    """The root and the jobs that are reachable from it by these links, the closest first."""
+    found = [root]
+    known = {root}
+    for job_id in found:  # grows
+        for other in (other for neighbours in links for other in neighbours[job_id]):
+            if other not in known:
+                known.add(other)
+                found.append(other)
+    return found
 
 
-def _columns(graph: Graph, kept: set[str]) -> Mapping[str, int]:
+def _columns(parents: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
     """The column of each job, to the right of all its parents."""
-    parents: dict[str, list[str]] = {job_id: [] for job_id in kept}
-    for link in graph.links:
-        if link.parent in kept and link.child in kept:
-            parents[link.child].append(link.parent)
     columns: dict[str, int] = {}
     for job_id in TopologicalSorter(parents).static_order():
         columns[job_id] = max((columns[parent] + 1 for parent in parents[job_id]), default=0)
     return columns
-
-
-def _count(root: str, links: Iterable[tuple[str, str]]) -> int:
-    """The number of jobs that are reachable from the root."""
-    leads: dict[str, list[str]] = {}
-    for one, other in links:
-        leads.setdefault(one, []).append(other)
-    found, level = {root}, {root}
-    while level:
-        level = {other for one in level for other in leads.get(one, ())} - found
-        found |= level
-    return len(found) - 1
 
 
 def _box(job: Job, at: tuple[int, int], *, is_root: bool) -> Box:

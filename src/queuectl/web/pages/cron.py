@@ -10,23 +10,16 @@ from typing import Any, Final
 from queuectl.config import environ
 from queuectl.cron import operations as use
 from queuectl.cron.zones import find_zone, local_zone_name
-from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable
 from queuectl.store_threads import WebSession
-from queuectl.text import closest_match
 from queuectl.units import from_ms
-from queuectl.web.pages.render import Fields, Notice, PageRequest, Redirect, View, confirm, done, part
+from queuectl.web.pages.render import Notice, PageRequest, Redirect, View, confirm, done, part
 
 UPCOMING: Final = 5
-NEW: Final = "+"  # in the URL of the form for a new one: no schedule can have this name
-_ACTIONS: Final = ("run", "pause", "resume", "remove")
 
 
-def show(session: WebSession, ask: PageRequest) -> View:
-    return _page(session, ask.query, None)
-
-
-def _page(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
-    rows = []
+def show(session: WebSession, ask: PageRequest, error: QueuectlError | None = None) -> View:
+    fields, rows = (ask.query if error is None else ask.form), []
     for one in use.list_schedules(session.reads):
         schedule = one.schedule
         rows.append(
@@ -38,7 +31,6 @@ def _page(session: WebSession, fields: Fields, error: QueuectlError | None) -> V
         )
     values = {
         "schedules": rows,
-        "new": NEW,
         "value_of": lambda name: fields.text(name) or "",
         "error": error,
         "zone": _zone_here(),
@@ -61,55 +53,47 @@ def _zone_here() -> str:
         return ""
 
 
-def do(session: WebSession, ask: PageRequest) -> View | Redirect | Notice:
-    name, verb = ask.param("name"), ask.param("verb")
-    if name == NEW:
-        return _add(session, ask)
-    match verb:
-        case "run" | "remove" if not ask.is_confirmed:
-            return _confirm(ask, name, verb)
-        case "run":
-            job = session.schedules.run(name)
-            return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} added"))
-        case "pause" | "resume":
-            return _pause(name, verb == "pause", session)
-        case "remove":
-            session.schedules.remove(name)
-            return done(f"Schedule {name} removed; its jobs stay")
-        case _:
-            raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
+def run(session: WebSession, ask: PageRequest) -> View | Redirect:
+    name = ask.param("name")
+    if not ask.is_confirmed:
+        text = "Enqueue a job of this schedule now. The next runs do not change."
+        return confirm(ask, "Run now", "schedule", text, name=name, back="/cron")
+    job = session.schedules.run(name)
+    return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} of the schedule {name} enqueued"))
 
 
-def _confirm(ask: PageRequest, name: str, verb: str) -> View:
-    label, text = {
-        "run": ("Run now", "Enqueue a job of this schedule now. Its next runs stay as they are."),
-        "remove": ("Remove", "Remove the schedule. Jobs that it has enqueued stay."),
-    }[verb]
-    return confirm(ask, label, "schedule", text, name=name, back="/cron", is_grave=verb == "remove")
+def remove(session: WebSession, ask: PageRequest) -> View | Notice:
+    name = ask.param("name")
+    if not ask.is_confirmed:
+        text = "The schedule stops. Jobs that it has enqueued are kept."
+        return confirm(ask, "Remove", "schedule", text, name=name, back="/cron", is_grave=True)
+    session.schedules.remove(name)
+    return done(f"Schedule {name} removed. Its jobs are kept.")
 
 
-def _pause(name: str, paused: bool, session: WebSession, *, is_undo: bool = False) -> Notice:
-    if paused:
-        session.schedules.pause(name)
-    else:
-        session.schedules.resume(name)
-    undo = None if is_undo else partial(_pause, name, not paused, is_undo=True)
-    return done(f"Schedule {name} {'paused' if paused else 'resumed'}", undo=undo)
+def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> Notice:
+    name = ask.param("name")
+    return _set_paused(name, paused, session)._replace(undo=partial(_set_paused, name, not paused))
 
 
-def _add(session: WebSession, ask: PageRequest) -> View | Redirect:
+def _set_paused(name: str, paused: bool, session: WebSession) -> Notice:
+    (session.schedules.pause if paused else session.schedules.resume)(name)
+    return done(f"Schedule {name} {'paused' if paused else 'resumed'}")
+
+
+def add(session: WebSession, ask: PageRequest) -> View | Redirect:
     form = ask.form
-    job: dict[str, Any] = {"command": form.text("command")}
-    if (queue := form.one("queue")) is not None:
-        job["queue"] = queue
-    overlap = form.one("overlap") or "skip"
+    given: dict[str, Any] = {
+        "command": form.text("command"),
+        "queue": form.one("queue"),
+        "overlap": form.one("overlap"),
+    }
+    fields = {name: value for name, value in given.items() if value is not None}
     try:
         zone = form.one("tz") or local_zone_name(environ())
-        added = session.schedules.add(
-            form.one("name") or "", form.one("schedule") or "", tz=zone, overlap=overlap, **job
-        )
+        added = session.schedules.add(form.one("name") or "", form.one("schedule") or "", tz=zone, **fields)
     except Unavailable:
         raise
     except QueuectlError as error:
-        return _page(session, form, error)
+        return show(session, ask, error)
     return Redirect("/cron", done(f"Schedule {added['name']} added"))

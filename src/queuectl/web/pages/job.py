@@ -67,7 +67,7 @@ def timeline(job: Job, history: Sequence[Run], now_ms: int) -> Timeline:
     end = max(end, begin + 1, *(to_ms(run.finished_at) for run in runs if run.finished_at is not None), 0)
     bars = [_bar(run, begin, end, now_ms) for run in runs]
     parts = [f"run {run.number} {run.outcome.value}" for run in runs]
-    summary = f"{span(end - begin)} since it was enqueued: " + (", ".join(parts) or "it has not run yet")
+    summary = f"{span(end - begin)} since it was enqueued: " + (", ".join(parts) or "no runs yet")
     return Timeline(bars, begin, end, summary)
 
 
@@ -78,7 +78,9 @@ def _bar(run: Run, begin: int, end: int, now_ms: int) -> TimelineBar:
     scale = WIDTH / (end - begin)
     wide = max(MIN_BAR_WIDTH, (stop - start) * scale)
     x = min(max(0.0, (start - begin) * scale), WIDTH - wide)
-    title = f"run {run.number}: {run.outcome.value} after {span(stop - start)}"
+    title = (
+        f"run {run.number}: {run.outcome.value} {'for' if run.finished_at is None else 'after'} {span(stop - start)}"
+    )
     return TimelineBar(rounded(max(0.0, x)), rounded(wide), _kind(run.outcome), title)
 
 
@@ -101,29 +103,27 @@ class ReasonText(NamedTuple):
     resumes: str = ""  # the paused queue
 
 
+_PAGES_OF_REASONS: Final[Mapping[str, tuple[str, str]]] = {
+    Wait.PAUSED: ("Queues", "/queues"),
+    **dict.fromkeys((Wait.FULL, Wait.RATE, Wait.KEY), ("Queue limits", "/queues")),
+    **dict.fromkeys(("no-worker", Wait.UNSERVED, "slots-busy", "next", "worker-lost"), ("Workers", "/workers")),
+}
+_ADVICE: Final[Mapping[str, str]] = {
+    Wait.HELD: " Release it to let it run.",
+    "worker-lost": " Another worker rescues the job.",
+    **dict.fromkeys((State.DEAD, State.CANCELLED), " Retry runs it again."),
+}
+
+
 def describe_reason(reason: Reason, job: Job) -> ReasonText:
     sentence = moments(reason.sentence) + "."
-    match reason.code:
-        case Wait.PAUSED:
-            return ReasonText(sentence, "Queues", "/queues", resumes=job.queue)
-        case Wait.HELD if job.cron is not None:
-            return ReasonText(sentence, "The schedule", f"/cron#{part(job.cron)}")
-        case Wait.HELD:
-            return ReasonText(f"{sentence} Release it to let it run.")
-        case Wait.FULL | Wait.RATE | Wait.KEY:
-            return ReasonText(sentence, "Its limits", "/queues")
-        case "no-worker" | Wait.UNSERVED | "slots-busy" | "next":
-            return ReasonText(sentence, "Workers", "/workers")
-        case "behind-others":
-            return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
-        case "worker-lost":
-            return ReasonText(
-                f"{sentence} Another worker rescues the job, or the next one that starts.", "Workers", "/workers"
-            )
-        case State.DEAD | State.CANCELLED:
-            return ReasonText(f"{sentence} Retry runs it again.")
-        case _:
-            return ReasonText(sentence)
+    if reason.code == Wait.HELD and job.cron is not None:
+        return ReasonText(sentence, "Schedule", f"/cron#{part(job.cron)}")
+    if reason.code == "behind-others":
+        return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
+    label, url = _PAGES_OF_REASONS.get(reason.code, ("", ""))
+    resumes = job.queue if reason.code == Wait.PAUSED else ""
+    return ReasonText(sentence + _ADVICE.get(reason.code, ""), label, url, resumes)
 
 
 def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:
@@ -175,7 +175,7 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect:
 def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
     if not ask.is_confirmed:
         original = session.reads.resolve(ask.param("id"))
-        text = "Enqueue a new job with the same fields. It runs as soon as a worker has a free slot."
+        text = "Enqueue a copy of the job. It runs as soon as a worker has a free slot."
         return confirm(ask, "Clone", "job", text, name=original, back=f"/jobs/{part(original)}")
     job = session.clone(ask.param("id"))
     return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
@@ -190,14 +190,16 @@ def edit(session: WebSession, ask: PageRequest) -> Redirect:
     to = back_to(ask.form, f"/jobs/{part(job.id)}")
     change = _changed_fields(job, ask.form)
     if not change:
-        return Redirect(to, done("Nothing changed"))
+        return Redirect(to, done("Nothing to change"))
     as_of = _parse_integer(ask.form.one("as_of") or "", "as_of")
     if not isinstance(as_of, int):
-        raise UsageError("the form does not say which version it changes", hint="load the page again")
+        raise UsageError("the form is incomplete", hint="reload the page and try again")
     answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
     for _, error in answer.refused:
         raise error
-    earlier = {name: _before(job, name) for name in change}
+    before = {**job.to_dict(), **(job.limits or {})}
+    # 0 removes the timeout and every limit.
+    earlier = {name: before.get(name) or 0 if name in _CLEARABLE else before[name] for name in change}
 
     def back(again: WebSession) -> Notice:
         again.edit(job.id, **earlier)
@@ -208,34 +210,18 @@ def edit(session: WebSession, ask: PageRequest) -> Redirect:
 
 
 def _changed_fields(job: Job, form: Fields) -> dict[str, Any]:
-    """The fields whose values differ from those of the job."""
+    """The fields whose values differ from those that the form showed."""
+    shown = {**job.to_dict(), **limit_texts(job.limits)}
     found: dict[str, Any] = {}
     for name in _EDITABLE:
         text = form.text("command") if name == "command" else form.one(name)
         is_cleared = text is None and name in _CLEARABLE and form.has(name)
-        if (is_cleared or text is not None) and (text or "") != str(_shown(job, name)):
+        before = "" if shown[name] is None else str(shown[name])
+        if (is_cleared or text is not None) and (text or "") != before:
             found[name] = 0 if not text else _parse_integer(text, name) if name in _INTEGER_FIELDS else text
     if "command" in found and job.argv is not None:
         raise UnknownName("field", "command", nearest="argv", known=("argv", *_EDITABLE))
     return found
-
-
-def _shown(job: Job, name: str) -> object:
-    """The value as the form shows it."""
-    if name == "run_at":
-        return iso(job.run_at)
-    if name in LIMITS:
-        return limit_texts(job.limits)[name] or ""
-    value = getattr(job, name)
-    return "" if value is None else value
-
-
-def _before(job: Job, name: str) -> object:
-    if name == "timeout":
-        return 0 if job.timeout is None else job.timeout
-    if name in LIMITS:
-        return (job.limits or {}).get(name, 0)
-    return _shown(job, name)
 
 
 # ── a new job ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,26 +238,12 @@ _TEXT_FIELDS: Final = (
     "cpu_time",
     "file_size",
 )
+_LIST_FIELDS: Final = {"tags": "tags", "secrets": "secrets", "after": "depends_on"}  # by their names in the form
 _INTEGER_FIELDS: Final = ("priority", "max_retries", "nice", "open_files", "processes")
 
 
-def show_new(session: WebSession, ask: PageRequest) -> View:
-    return _new_job_form(session, ask.query, None)
-
-
-def enqueue(session: WebSession, ask: PageRequest) -> View | Redirect:
-    """Enqueue the job. After an error the form keeps its values."""
-    try:
-        job = session.enqueue(**_read_fields(ask.form))
-    except Unavailable:
-        raise
-    except QueuectlError as error:
-        return _new_job_form(session, ask.form, error)
-    message = f"Job {job.id} already existed" if job.is_duplicate else f"Job {job.id} enqueued"
-    return Redirect(f"/jobs/{part(job.id)}", done(message))
-
-
-def _new_job_form(session: WebSession, fields: Fields, error: QueuectlError | None) -> View:
+def show_new(session: WebSession, ask: PageRequest, error: QueuectlError | None = None) -> View:
+    fields = ask.query if error is None else ask.form
     values: dict[str, Any] = {
         "value_of": lambda name: fields.text(name) or "",
         "limits": {name: fields.text(name) for name in LIMITS},
@@ -282,23 +254,30 @@ def _new_job_form(session: WebSession, fields: Fields, error: QueuectlError | No
     return View("enqueue.html", "New job", values, status=200 if error is None else 422)
 
 
+def enqueue(session: WebSession, ask: PageRequest) -> View | Redirect:
+    """Enqueue the job. After an error the form keeps its values."""
+    try:
+        job = session.enqueue(**_read_fields(ask.form))
+    except Unavailable:
+        raise
+    except QueuectlError as error:
+        return show_new(session, ask, error)
+    message = f"Job {job.id} already existed" if job.is_duplicate else f"Job {job.id} enqueued"
+    return Redirect(f"/jobs/{part(job.id)}", done(message))
+
+
 def _read_fields(form: Fields) -> dict[str, Any]:
     """The fields for `enqueue`, without those that are empty."""
     fields: dict[str, Any] = {name: value for name in _TEXT_FIELDS if (value := form.one(name)) is not None}
     command = form.text("command") or ""
-    if form.one("how") == "argv":
-        fields["argv"] = _split(command)
-    else:
-        fields["command"] = command
+    is_argv = form.one("how") == "argv"
+    fields["argv" if is_argv else "command"] = _split(command) if is_argv else command
     for name in _INTEGER_FIELDS:
         if (text := form.one(name)) is not None:
             fields[name] = _parse_integer(text, name)
-    if (tags := form.one("tags")) is not None:
-        fields["tags"] = tags.replace(",", " ").split()
-    if (secrets := form.one("secrets")) is not None:
-        fields["secrets"] = secrets.replace(",", " ").split()
-    if (after := form.one("after")) is not None:
-        fields["depends_on"] = after.replace(",", " ").split()
+    for name, field in _LIST_FIELDS.items():
+        if (text := form.one(name)) is not None:
+            fields[field] = text.replace(",", " ").split()
     if (env := form.text("env")) is not None and env.strip():
         fields["env"] = dict(_variables(env))
     return fields

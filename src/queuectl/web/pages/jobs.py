@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from queuectl.errors import Conflict, NotFound, UnknownName, UsageError
+from queuectl.errors import Conflict, NotFound, UsageError
 from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.operations.bulk import find_jobs as find_jobs
+from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Page, page, without_webhook_queue
 from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
-from queuectl.store.protocol import MAX_DEAD_GROUPED, Reads
+from queuectl.store.protocol import MAX_DEAD_GROUPED
 from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
-from queuectl.text import closest_match, is_valid_id, plural
+from queuectl.text import is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
-from queuectl.web.pages.actions import VERBS, Selection
+from queuectl.web.pages.actions import VERBS, Selection, Verb
 from queuectl.web.pages.render import Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
@@ -30,33 +30,34 @@ SINCE: Final = (("15m", "15 minutes"), ("1h", "hour"), ("1d", "day"), ("7d", "we
 
 
 def show(session: WebSession, ask: PageRequest) -> View:
-    reads, chosen = session.reads, Selection.of(ask.query)
+    reads, chosen = session.reads, Selection(ask.query)
     sort, limit = ask.query.one("sort") or "created", _limit(ask.query.one("limit"))
-    view = _view(sort, limit)
+    here = [*chosen.pairs, *_view(sort, limit)]
     tally = reads.tally()
     problem: UsageError | None = None
     found, total, sorts = Page([], None), None, _sorts(chosen.all("state"))
-    offered: Mapping[str, str] = ALWAYS
+    offered = list(ALWAYS)
     try:
         where = chosen.where(reads)
-        offered = _offered(reads, where, sorts)
+        offered = [value for value in sorts if is_sortable(reads, where, parse_sort(value)[0])]
         key, descending = parse_sort(sort)
         found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=ask.query.one("cursor"))
-        total = _total(reads, where)
+        # Only if the counters of queues and states have it. Otherwise every job would have to be read.
+        total = reads.count(where) if where.is_tallied else None
     except UsageError as error:
         problem = error
     values: dict[str, Any] = {
         "chosen": chosen,
         "jobs": found.jobs,
         "total": total,
-        "next_url": _next(chosen, view, found.next_cursor),
-        "first_url": with_query("/jobs", [*chosen.pairs, *view]) if ask.query.has("cursor") else None,
+        "next_url": with_query("/jobs", [*here, ("cursor", found.next_cursor)]) if found.next_cursor else None,
+        "first_url": with_query("/jobs", here) if ask.query.has("cursor") else None,
         "problem": problem,
         "tabs": _tabs(chosen, tally, sort, limit),
         "queue_names": sorted({*tally, *chosen.all("queue")}),
         "sort": sort,
         "sorts": {sort: sort, **sorts},
-        "unsortable": sorts.keys() - offered.keys(),
+        "unsortable": sorts.keys() - offered,
         "most_sorted": MAX_SORTED_JOBS,
         "limit": limit,
         "limits": LIMITS,
@@ -65,10 +66,6 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
     return View("jobs.html", "Jobs", values)
-
-
-def _next(chosen: Selection, view: Pairs, cursor: str | None) -> str | None:
-    return None if cursor is None else with_query("/jobs", [*chosen.pairs, *view, ("cursor", cursor)])
 
 
 def _view(sort: str, limit: int) -> Pairs:
@@ -82,36 +79,27 @@ def _sorts(states: Sequence[str]) -> Mapping[str, str]:
     return ENDED if states and FINAL.issuperset(states) else ALWAYS
 
 
-def _offered(reads: Reads, where: Filter, sorts: Mapping[str, str]) -> dict[str, str]:
-    """The sort keys that are available for this number of jobs."""
-    return {value: label for value, label in sorts.items() if is_sortable(reads, where, parse_sort(value)[0])}
-
-
 def _limit(text: str | None) -> int:
     return int(text) if text in {str(limit) for limit in LIMITS} else DEFAULT_LIMIT
-
-
-def _total(reads: Reads, where: Filter) -> int | None:
-    """The number of jobs, if the counters of queues and states have it. Otherwise every job would have to be read."""
-    return reads.count(where) if where.is_tallied else None
 
 
 def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
     """The states with their job counts in the selected queues; without counts if other filters apply, which the counters ignore."""
     queues = chosen.all("queue") or tuple(without_webhook_queue(tally))
-    is_known = not any(name not in {"state", "queue"} for name, _ in chosen.pairs)
-    counts = {state: sum(tally.get(queue, {}).get(state, 0) for queue in queues) for state in State}
-    tabs: list[dict[str, Any]] = [{"name": "all", "label": "All", "states": (), "count": sum(counts.values())}]
-    tabs += [
-        {"name": state.value, "label": state.value.capitalize(), "states": (state.value,), "count": counts[state]}
-        for state in State
-    ]
-    states = chosen.all("state")
-    for tab in tabs:
-        kept = sort if sort in _sorts(tab["states"]) else "created"
-        tab["url"] = chosen.but("state", *tab["states"], more=_view(kept, limit))
-        tab["is_current"] = tab["name"] in states if states else tab["name"] == "all"
-        tab["count"] = tab["count"] if is_known else None
+    is_known = all(name in {"state", "queue"} for name, _ in chosen.pairs)
+    current, tabs = chosen.all("state"), []
+    for name, states in [("all", tuple(State)), *((state.value, (state,)) for state in State)]:
+        selected = () if name == "all" else (name,)
+        kept = sort if sort in _sorts(selected) else "created"
+        count = sum(tally.get(queue, {}).get(state, 0) for queue in queues for state in states)
+        tabs.append(
+            {
+                "name": name,
+                "url": chosen.with_states(selected, _view(kept, limit)),
+                "is_current": name in (current or ("all",)),
+                "count": count if is_known else None,
+            }
+        )
     return tabs
 
 
@@ -143,7 +131,6 @@ def _job_id(session: WebSession, wanted: str) -> str | None:
 MAX_ERROR_GROUPS: Final = 50
 MAX_LATEST_DEAD: Final = 25
 DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
-_DLQ_ACTIONS: Final = ("retry", "purge")
 
 
 def show_dead(session: WebSession, ask: PageRequest) -> View:
@@ -158,18 +145,14 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
     return View("dlq.html", "Dead jobs", values)
 
 
-def act_on_dead(session: WebSession, ask: PageRequest) -> View | Notice:
+def act_on_dead(session: WebSession, ask: PageRequest, *, verb: Verb) -> View | Notice:
     """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
-    name = ask.param("verb")
-    if name not in _DLQ_ACTIONS:
-        raise UnknownName("action", name, nearest=closest_match(name, _DLQ_ACTIONS), known=list(_DLQ_ACTIONS))
     if ask.form.has("error"):
         error = ask.form.text("error") or ""
         dead = session.reads.jobs(DEAD, descending=False)
         ids = [job.id for job in dead if (job.error or "")[:ERROR_SHOWN] == error]
     else:
         ids = [job.id for job in session.reads.choose(DEAD)]
-    verb = actions.VERBS[name]
     if ids and not ask.is_confirmed:
         jobs = plural(len(ids), "dead job")
         return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)

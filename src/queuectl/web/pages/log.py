@@ -115,22 +115,17 @@ class Log(NamedTuple):
 
 
 def read_log(reads: Reads, job_id: str, *, run: int | None, find: str | None) -> Log:
-    data, is_cut = bytearray(), False
+    data, size = bytearray(), 0
     try:
         for piece in logs.read_log(reads, job_id, LogView(run=run, tail=TAIL_LINES), host=host_name()):
-            data += piece
-            if len(data) > 2 * MAX_BYTES:
-                del data[:-MAX_BYTES]
-                is_cut = True
+            size += len(piece)
+            data = (data + piece)[-MAX_BYTES:]
     except (NotFound, Unavailable) as error:
         return Log([], False, 0, error.message)
-    if len(data) > MAX_BYTES:
-        del data[:-MAX_BYTES]
-        is_cut = True
     text = bytes(data).decode("utf-8", "replace").removesuffix("\n")
     painted = Painter().lines(text) if text else []
     lines = [_line(pieces, find) for pieces in painted]
-    return Log(lines, is_cut or len(lines) >= TAIL_LINES, sum(line.is_hit for line in lines))
+    return Log(lines, size > len(data) or len(lines) >= TAIL_LINES, sum(line.is_hit for line in lines))
 
 
 def _line(pieces: list[Piece], find: str | None) -> LogLine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -11,12 +11,12 @@ from queuectl.alerts.rules import Alert, Kind
 from queuectl.jobs.model import Worker
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.inspect import without_webhook_queue
-from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
 from queuectl.units import to_ms
 from queuectl.web.pages.charts import WINDOWS, trend
+from queuectl.web.pages.jobs import DEAD
 from queuectl.web.pages.render import PageRequest, View, part, span
 
 LATE_AFTER_MS: Final = 5 * 60 * 1000  # a longer wait is an issue
@@ -46,26 +46,16 @@ class Overview(NamedTuple):
 
 
 def find_issues(overview: Overview) -> list[Issue]:
-    return [
-        *_alerts(overview),
-        *_unserved(overview),
-        *_lost(overview),
-        *_dead(overview),
-        *_paused(overview),
-        *_late(overview),
-    ][:MAX_ISSUES]
+    """The most important ones first."""
+    kinds = (_alerts, _unserved, _lost, _dead, _paused, _late)
+    return [issue for find in kinds for issue in find(overview)][:MAX_ISSUES]
 
 
-def _alerts(overview: Overview) -> list[Issue]:
-    return [
-        Issue(
-            "bad",
-            f"Alert {alert.name} is firing: {alert.describe(alert.value or 0)}",
-            f"Since {span(overview.now_ms - (alert.changed_ms or overview.now_ms))}; it resolves below 80 % of its threshold",
-            *_where(alert),
-        )
-        for alert in overview.firing
-    ]
+def _alerts(overview: Overview) -> Iterator[Issue]:
+    for alert in overview.firing:
+        firing_for = span(overview.now_ms - (alert.changed_ms or overview.now_ms))
+        text = f"Alert {alert.name} is firing: {alert.describe(alert.value or 0)}"
+        yield Issue("bad", text, f"For {firing_for}. It resolves below 80% of its threshold.", *_where(alert))
 
 
 def _where(alert: Alert) -> tuple[str, str]:
@@ -85,77 +75,54 @@ def _waiting(overview: Overview, queue: str) -> int:
     return counts.get(State.PENDING, 0) + counts.get(State.FAILED, 0)
 
 
-def _unserved(overview: Overview) -> list[Issue]:
+def _are_waiting(jobs: int) -> str:
+    return f"{plural(jobs, 'job is', 'jobs are')} waiting"
+
+
+def _unserved(overview: Overview) -> Iterator[Issue]:
     alive = [worker for worker in overview.workers if worker.state == "running"]
     # Without webhook deliveries: any worker runs them, whichever queues it serves.
-    waits = {
-        queue: _waiting(overview, queue)
-        for queue in without_webhook_queue(overview.oldest)
-        if queue not in overview.paused
-    }
-    if not waits:
-        return []
-    if not alive:
-        text = f"No worker is alive, and {plural(sum(waits.values()), 'job waits', 'jobs wait')}"
-        return [Issue("bad", text, "Start one: queuectl worker start", "/workers", "Workers")]
-    return [
-        Issue(
-            "bad",
-            f"No worker serves the queue {queue}, and {plural(count, 'job waits', 'jobs wait')}",
-            f"Start one: queuectl worker start --queue {queue}",
-            f"/jobs?state=pending&queue={part(queue)}",
-            "Jobs",
-        )
-        for queue, count in waits.items()
-        if not any(worker.queues is None or queue in worker.queues for worker in alive)
-    ]
+    queues = [queue for queue in without_webhook_queue(overview.oldest) if queue not in overview.paused]
+    if queues and not alive:
+        jobs = sum(_waiting(overview, queue) for queue in queues)
+        text = f"No workers are running; {_are_waiting(jobs)}"
+        yield Issue("bad", text, "Start one: queuectl worker start", "/workers", "Workers")
+        return
+    for queue in queues:
+        if not any(worker.queues is None or queue in worker.queues for worker in alive):
+            text = f"No worker serves the queue {queue}; {_are_waiting(_waiting(overview, queue))}"
+            more = f"Start one: queuectl worker start --queue {queue}"
+            yield Issue("bad", text, more, f"/jobs?state=pending&queue={part(queue)}", "Jobs")
 
 
-def _lost(overview: Overview) -> list[Issue]:
-    lost = [worker.id for worker in overview.workers if worker.state == "lost"]
-    if not lost:
-        return []
-    text = f"{plural(len(lost), 'worker sends', 'workers send')} no heartbeat"
-    more = f"{', '.join(lost[:3])}: the next worker that starts takes over its jobs"
-    return [Issue("bad", text, more, "/workers", "Workers")]
+def _lost(overview: Overview) -> Iterator[Issue]:
+    if lost := [worker.id for worker in overview.workers if worker.state == "lost"]:
+        text = f"{plural(len(lost), 'worker is', 'workers are')} not responding"
+        more = f"No heartbeat from {', '.join(lost[:3])}. Another worker takes over the running jobs."
+        yield Issue("bad", text, more, "/workers", "Workers")
 
 
-def _dead(overview: Overview) -> list[Issue]:
+def _dead(overview: Overview) -> Iterator[Issue]:
     dead = sum(counts.get(State.DEAD, 0) for counts in without_webhook_queue(overview.tally).values())
-    if not dead or overview.last_dead_at is None:
-        return []
-    since = overview.now_ms - to_ms(overview.last_dead_at)
-    text, more = f"{plural(dead, 'job is', 'jobs are')} dead", f"The latest {span(since)} ago"
-    return [Issue("bad" if since < RECENT_MS else "warn", text, more, "/dlq", "View")]
+    if dead and overview.last_dead_at is not None:
+        since = overview.now_ms - to_ms(overview.last_dead_at)
+        text, more = f"{plural(dead, 'job is', 'jobs are')} dead", f"The latest died {span(since)} ago"
+        yield Issue("bad" if since < RECENT_MS else "warn", text, more, "/dlq", "View")
 
 
-def _paused(overview: Overview) -> list[Issue]:
-    return [
-        Issue(
-            "warn",
-            f"The queue {queue} is paused",
-            f"{plural(count, 'job waits', 'jobs wait')} in it",
-            "/queues",
-            "Queues",
-            f"/queues/{part(queue)}/resume",
-        )
-        for queue in sorted(overview.paused)
-        if (count := _waiting(overview, queue))
-    ]
+def _paused(overview: Overview) -> Iterator[Issue]:
+    for queue in sorted(overview.paused):
+        if jobs := _waiting(overview, queue):
+            text, resume = f"The queue {queue} is paused", f"/queues/{part(queue)}/resume"
+            yield Issue("warn", text, _are_waiting(jobs), "/queues", "Queues", resume)
 
 
-def _late(overview: Overview) -> list[Issue]:
-    return [
-        Issue(
-            "warn",
-            f"The oldest job of {queue} has waited for {span(waited)}",
-            f"{plural(_waiting(overview, queue), 'job waits', 'jobs wait')} there; more slots would help",
-            f"/jobs?state=pending&queue={part(queue)}&sort=run_at",
-            "Jobs",
-        )
-        for queue, waited in sorted(overview.oldest.items(), key=lambda one: -one[1])
-        if waited >= LATE_AFTER_MS and queue not in overview.paused
-    ]
+def _late(overview: Overview) -> Iterator[Issue]:
+    for queue, waited in sorted(overview.oldest.items(), key=lambda one: -one[1]):
+        if waited >= LATE_AFTER_MS and queue not in overview.paused:
+            text = f"The oldest job in {queue} has waited for {span(waited)}"
+            more = f"{_are_waiting(_waiting(overview, queue))}. Consider adding worker slots."
+            yield Issue("warn", text, more, f"/jobs?state=pending&queue={part(queue)}&sort=run_at", "Jobs")
 
 
 MAX_RUNNING_SHOWN = 6
@@ -167,8 +134,9 @@ def show(session: WebSession, ask: PageRequest) -> View:
     tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in without_webhook_queue(tally).values()) for state in State}
-    last_dead, now_ms = _last_dead(reads, counts[State.DEAD]), reads.now_ms()
-    overview = Overview(tally, paused, oldest, workers, last_dead, now_ms, firing(reads))
+    latest_dead = reads.jobs(DEAD, sort=Sort.FINISHED, limit=1) if counts[State.DEAD] else ()
+    last_dead_at = next((job.finished_at for job in latest_dead), None)
+    overview = Overview(tally, paused, oldest, workers, last_dead_at, reads.now_ms(), firing(reads))
     values: dict[str, Any] = {
         "issues": find_issues(overview),
         "counts": {state.value: count for state, count in counts.items()},
@@ -177,13 +145,13 @@ def show(session: WebSession, ask: PageRequest) -> View:
             {
                 "name": queue,
                 "paused": queue in paused,
-                "waiting": sum(tally.get(queue, {}).get(state, 0) for state in WAITING),
-                "running": tally.get(queue, {}).get(State.PROCESSING, 0),
-                "dead": tally.get(queue, {}).get(State.DEAD, 0),
-                "completed": tally.get(queue, {}).get(State.COMPLETED, 0),
+                "waiting": sum(of_queue.get(state, 0) for state in WAITING),
+                "running": of_queue.get(State.PROCESSING, 0),
+                "dead": of_queue.get(State.DEAD, 0),
                 "oldest_ms": oldest.get(queue),
             }
             for queue in _busiest({*tally, *rules}, tally)
+            for of_queue in (tally.get(queue, {}),)
         ],
         "queue_count": len({*tally, *rules}),
         "workers": workers,
@@ -203,10 +171,3 @@ def _busiest(queues: set[str], tally: Mapping[str, Mapping[State, int]]) -> list
         return -under_way, -counts.get(State.DEAD, 0), queue
 
     return sorted(sorted(queues, key=rank)[:MAX_QUEUES_SHOWN])
-
-
-def _last_dead(reads: Reads, dead: int) -> Any:
-    if not dead:
-        return None
-    latest = reads.jobs(Filter(frozenset({State.DEAD}), includes_webhooks=False), sort=Sort.FINISHED, limit=1)
-    return next((job.finished_at for job in latest), None)

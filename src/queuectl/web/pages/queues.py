@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from queuectl.errors import UnknownName, UsageError
+from queuectl.errors import UsageError
 from queuectl.jobs.queue_limits import QueueSettings
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import WAITING
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
 from queuectl.store_threads import WebSession
-from queuectl.text import closest_match, plural
+from queuectl.text import plural
 from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.job import limit_texts
 from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
@@ -22,7 +22,6 @@ HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
 RULES: Final = ("concurrency", "rate", "per_key", "priority", "max_retries", "timeout", *LIMITS, *HOOKS)
 MAX_SHOWN: Final = 100  # the others are found by name
 MAX_CHARTS: Final = 40  # each is a query
-_ACTIONS: Final = ("pause", "resume", "set", "move")
 
 
 def show(session: WebSession, ask: PageRequest) -> View:
@@ -43,47 +42,36 @@ def show(session: WebSession, ask: PageRequest) -> View:
     return View("queues.html", "Queues", values)
 
 
-def do(session: WebSession, ask: PageRequest) -> View | Notice:
-    name, verb = use.check_queue(ask.param("name")), ask.param("verb")
-    match verb:
-        case "pause" | "resume":
-            return pause(session, name, paused=verb == "pause")
-        case "set":
-            return _set(session, name, ask)
-        case "move":
-            return _move(session, name, ask)
-        case _:
-            raise UnknownName("action", verb, nearest=closest_match(verb, _ACTIONS), known=list(_ACTIONS))
+def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> Notice:
+    name = ask.param("name")
+    return _set_paused(name, paused, session)._replace(undo=partial(_set_paused, name, not paused))
 
 
-def pause(session: WebSession, name: str, *, paused: bool) -> Notice:
+def _set_paused(name: str, paused: bool, session: WebSession) -> Notice:
     session.set_queue(name, paused=paused)
-    undo = partial(_undo_pause, name, not paused)
-    return done(f"Queue {name} {'paused: no more jobs start' if paused else 'resumed'}", undo=undo)
+    return done(f"Queue {name} {'paused. No new jobs start.' if paused else 'resumed'}")
 
 
-def _undo_pause(name: str, paused: bool, session: WebSession) -> Notice:
-    return pause(session, name, paused=paused)._replace(undo=None)
-
-
-def _set(session: WebSession, name: str, ask: PageRequest) -> Notice:
+def change_settings(session: WebSession, ask: PageRequest) -> Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
+    name = use.check_queue(ask.param("name"))
     before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
-    given = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
-    changes = {
-        rule: use.NO_VALUE if text is None else text for rule, text in given.items() if text != _text(before[rule])
-    }
+    given = {rule: ask.form.one(rule) or use.NO_VALUE for rule in RULES if ask.form.has(rule)}
+    changes = {rule: text for rule, text in given.items() if text != _text(before[rule])}
     if not changes:
-        return done("Nothing changed")
+        return done("Nothing to change")
     session.set_queue(name, **changes)
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
-    earlier = {rule: use.NO_VALUE if whole[rule] is None else whole[rule] for rule in changes}
+    earlier = {rule: _text(whole[rule]) for rule in changes}
 
     def back(again: WebSession) -> Notice:
         again.set_queue(name, **earlier)
         return done(f"Queue {name} restored")
 
-    return done(f"Queue {name} changed: {', '.join(_describe_changes(changes))}", undo=back)
+    shown = (
+        f"{rule.replace('_', ' ')} {redact_url(value) if rule in HOOKS else value}" for rule, value in changes.items()
+    )
+    return done(f"Queue {name} changed: {', '.join(shown)}", undo=back)
 
 
 def _rules(one: QueueView) -> dict[str, Any]:
@@ -91,19 +79,14 @@ def _rules(one: QueueView) -> dict[str, Any]:
     return {**one.to_dict(), **limit_texts(one.rules.limits)}
 
 
-def _describe_changes(changes: dict[str, Any]) -> list[str]:
-    shown = {rule: redact_url(value) if rule in HOOKS else value for rule, value in changes.items()}
-    return [f"{rule.replace('_', ' ')} {value}" for rule, value in shown.items()]
+def _text(value: object) -> str:
+    return use.NO_VALUE if value is None else str(value)
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _move(session: WebSession, name: str, ask: PageRequest) -> View | Notice:
-    to = ask.form.one("to")
+def move(session: WebSession, ask: PageRequest) -> View | Notice:
+    name, to = use.check_queue(ask.param("name")), ask.form.one("to")
     if to is None:
-        raise UsageError("no queue is named", hint="enter the name of the queue to move the jobs to")
+        raise UsageError("the name of the target queue is missing", hint="enter the queue to move the jobs to")
     if not ask.is_confirmed:
         text = "All waiting jobs of the queue are moved. This cannot be undone."
         return confirm(ask, "Move", "jobs", text, name=f"from {name} to {to}", back="/queues")

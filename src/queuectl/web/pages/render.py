@@ -18,7 +18,7 @@ from starlette.requests import Request
 from queuectl import __version__
 from queuectl.errors import InvalidInput
 from queuectl.jobs.model import Job
-from queuectl.jobs.resources import LIMITS, format_limits, format_usage
+from queuectl.jobs.resources import format_limits, format_usage
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store_threads import WebSession
@@ -67,7 +67,7 @@ def done(text: str, *, undo: Callable[[WebSession], Notice] | None = None) -> No
 
 
 def refused(text: str, hint: str = "") -> Notice:
-    return Notice("refused", text, (hint,) if hint else ())
+    return Notice("refused", text, (sentence(hint),) if hint else ())
 
 
 MAX_FORM_BYTES: Final = 1024 * 1024
@@ -134,6 +134,12 @@ class Redirect(NamedTuple):
 Handler = Callable[[WebSession, PageRequest], View | Redirect | Notice]
 
 
+def phrase(label: str, what: str) -> str:
+    """For the label "Run now" and "2 jobs": "Run 2 jobs now"."""
+    verb, *adverb = label.split()
+    return " ".join([verb, what, *adverb])
+
+
 def confirm(
     ask: PageRequest, label: str, kind: str, text: str, *, name: str = "", back: str, is_grave: bool = False
 ) -> View:
@@ -142,15 +148,14 @@ def confirm(
     For the label "Run now", the kind "job" and the name "x" the question is "Run job x now?", and the button "Run job now". The server
     asks, not the script, so that it also works without JavaScript. With JavaScript the page is shown as a dialog.
     """
-    verb, *adverb = label.split()
     values = {
         "text": text,
-        "label": " ".join([verb, kind, *adverb]),
+        "label": phrase(label, kind),
         "is_grave": is_grave,
         "back": back_to(ask.form, back),
         "fields": ask.form.pairs,
     }
-    return View("confirm.html", f"{' '.join(filter(None, [verb, kind, name, *adverb]))}?", values)
+    return View("confirm.html", f"{phrase(label, f'{kind} {name}'.strip())}?", values)
 
 
 async def read_request(request: Request) -> PageRequest:
@@ -171,12 +176,14 @@ async def read_request(request: Request) -> PageRequest:
 async def _read_form(request: Request) -> Fields:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in {"", FORM_TYPE}:
-        raise InvalidInput("form", f"expected {FORM_TYPE}, got {kind}", hint="use the forms of the pages, or the API")
+        raise InvalidInput(
+            "form", f"expected {FORM_TYPE}, got {kind}", hint="use the forms of the dashboard, or the API"
+        )
     text = (await read_body(request, max_bytes=MAX_FORM_BYTES)).decode("ascii", "replace")
     try:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
     except ValueError as exc:
-        raise InvalidInput("form", "too many fields", hint="choose fewer jobs, or all that match") from exc
+        raise InvalidInput("form", "too many fields", hint="select fewer jobs, or check Select all matching") from exc
     return Fields([(name, value.replace("\r\n", "\n")) for name, value in pairs])
 
 
@@ -259,30 +266,22 @@ def part(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Capitalize a message or a hint, unless it begins with a command, or with the name of a setting or a field."""
+    first, _, _ = text.partition(" ")
+    return text if first == "queuectl" or {"-", "_"} & set(first) else text[:1].upper() + text[1:]
 
 
-_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, whole_command, part)
+_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, sentence, whole_command, part)
 FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
-_EXAMPLES: Final = {
-    "memory": "2GiB",
-    "cpu_time": "30s",
-    "nice": "-20 to 19",
-    "open_files": "256",
-    "processes": "64",
-    "file_size": "1GiB",
-}
-
-
-class LimitField(NamedTuple):
-    name: str
-    label: str
-    example: str
-
-
-LIMIT_FIELDS: Final = tuple(
-    LimitField(name, limit.label.capitalize(), _EXAMPLES[name]) for name, limit in LIMITS.items()
+# The fields for resource limits, with examples.
+_LIMIT_FIELDS: Final = (
+    ("memory", "Memory", "2GiB"),
+    ("cpu_time", "CPU time", "30s"),
+    ("nice", "Nice", "10"),
+    ("open_files", "Open files", "256"),
+    ("processes", "Processes", "64"),
+    ("file_size", "File size", "1GiB"),
 )
 
 _TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
@@ -317,7 +316,7 @@ class Renderer:
             navigation=NAVIGATION,
             version=__version__,
             states=[state.value for state in State],
-            limit_fields=LIMIT_FIELDS,
+            limit_fields=_LIMIT_FIELDS,
         )
 
     def page(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -18,8 +19,9 @@ from starlette.types import Scope
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
-from queuectl.web.middleware import Refused, read_body, to_document
+from queuectl.web.middleware import read_body
 from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
+from queuectl.web.pages.actions import VERBS
 from queuectl.web.pages.render import (
     Handler,
     Notice,
@@ -55,17 +57,25 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/jobs/{id}/edit": job.edit,
     "/jobs/{id}/clone": job.clone,
     "/jobs/{id}/{verb}": job.do,
-    "/queues/{name}/{verb}": queues.do,
+    "/queues/{name}/pause": partial(queues.set_paused, paused=True),
+    "/queues/{name}/resume": partial(queues.set_paused, paused=False),
+    "/queues/{name}/set": queues.change_settings,
+    "/queues/{name}/move": queues.move,
     "/workers/{id}/stop": admin.stop_worker,
-    "/dlq/{verb}": jobs.act_on_dead,
-    "/cron/{name}/{verb}": cron.do,
-    "/settings/{key}": admin.change_setting,
+    "/dlq/retry": partial(jobs.act_on_dead, verb=VERBS["retry"]),
+    "/dlq/purge": partial(jobs.act_on_dead, verb=VERBS["purge"]),
+    "/cron/+/add": cron.add,  # no schedule can have this name
+    "/cron/{name}/run": cron.run,
+    "/cron/{name}/remove": cron.remove,
+    "/cron/{name}/pause": partial(cron.set_paused, paused=True),
+    "/cron/{name}/resume": partial(cron.set_paused, paused=False),
+    "/settings/{key}": admin.save_setting,
 }
 
 
 def undo_change(session: WebSession, notice: Notice | None) -> Notice:
     if notice is None or notice.undo is None:
-        return refused("This action can no longer be undone", "it was undone already, or it is too old")
+        return refused("This action can no longer be undone", "It was already undone, or it is too old.")
     try:
         return notice.undo(session)
     except QueuectlError as error:
@@ -127,8 +137,8 @@ class Pages:
         notice = self._notices.take(ask.param("notice"))
 
         def work(session: WebSession) -> Response:
-            told = undo_change(session.on_behalf(request.state.token.name), notice)
-            return self._respond(session, ask, Redirect(back_to(ask.form, "/"), told))
+            result = undo_change(session.on_behalf(request.state.token.name), notice)
+            return self._respond(session, ask, Redirect(back_to(ask.form, "/"), result))
 
         return await self._pools.slow_changes.ask(work)
 
@@ -162,13 +172,11 @@ class Pages:
         answer.delete_cookie(self._auth.cookie, httponly=True, samesite="strict", secure=self._auth.secure)
         return answer
 
-    def problem(self, request: Request, error: QueuectlError | Refused) -> Response | None:
+    def problem(self, request: Request, problem: dict[str, Any]) -> str | None:
         """Render an error for a browser that requested a page; None for other clients."""
         if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
             return None
-        problem = to_document(error)
-        headers = error.headers if isinstance(error, Refused) else None
-        return HTMLResponse(self._renderer.problem(problem), status_code=problem["status"], headers=headers)
+        return self._renderer.problem(problem)
 
 
 class _Static(StaticFiles):

@@ -1,5 +1,5 @@
 // Submit forms without leaving the page. Each works the same without JavaScript.
-import { want } from "./live.js";
+import { requestUpdate } from "./live.js";
 import { forget, parse, swap } from "./swap.js";
 
 export function start() {
@@ -34,9 +34,9 @@ async function onSubmit(event) {
 
 // The URL without empty parameters.
 function tidy(form) {
-  const unsaid = [...form.elements].filter((one) => one.name && !one.value);
-  for (const one of unsaid) one.disabled = true;
-  setTimeout(() => unsaid.forEach((one) => (one.disabled = false)));
+  const empty = [...form.elements].filter((one) => one.name && !one.value);
+  for (const one of empty) one.disabled = true;
+  setTimeout(() => empty.forEach((one) => (one.disabled = false)));
 }
 
 async function send(form, button) {
@@ -49,7 +49,7 @@ async function send(form, button) {
     answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { Accept: "text/html" } });
     page = parse(await answer.text());
   } catch {
-    say("The dashboard does not respond. It is unknown whether anything was changed.");
+    say("The dashboard is not responding. The change may or may not have been made.");
   }
   button?.removeAttribute("aria-busy");
   if (button) button.disabled = false;
@@ -84,7 +84,7 @@ function land(page, answer, form = null) {
   for (const one of document.querySelectorAll("#selection input:checked")) one.checked = false;
   forget();
   swap(page, form);
-  want();
+  requestUpdate();
 }
 
 function say(text) {
@@ -100,7 +100,7 @@ async function ask(address) {
     const answer = await fetch(address, { headers: { Accept: "text/html" } });
     show(parse(await answer.text()), answer);
   } catch {
-    say("The dashboard does not respond. Nothing was changed.");
+    say("The dashboard is not responding. Nothing was changed.");
   }
 }
 

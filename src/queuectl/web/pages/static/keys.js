@@ -25,7 +25,7 @@ function onKey(event) {
     if (link) event.preventDefault(), link.click();
     return;
   }
-  const deed = {
+  const action = {
     g: () => (goneAt = performance.now()),
     "/": () => document.getElementById("find")?.focus(),
     n: () => document.querySelector("a[data-key=n]")?.click(),
@@ -34,7 +34,7 @@ function onKey(event) {
     k: () => step(-1),
     x: () => here()?.querySelector("input[name=id]")?.click(),
   }[event.key];
-  if (deed) event.preventDefault(), deed();
+  if (action) event.preventDefault(), action();
 }
 
 const rows = () => [...document.querySelectorAll("table.rows tbody tr")];

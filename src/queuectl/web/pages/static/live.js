@@ -2,16 +2,16 @@
 // and never while the page is hidden.
 import { parse, swap } from "./swap.js";
 
-const REST = 500; // ms between two updates
-const SLOW = 5; // pause this many times the duration of an update, so that pages do not slow down the workers
-const PATIENCE = 1500; // ms until a lost connection is reported
-const AT_LEAST = 5000; // ms; workers and connections can die without an event
-const ANSWER = 30000; // ms; timeout of a request
-const AGAIN = 3000; // ms after a failed request
+const MIN_INTERVAL = 500; // ms between two updates
+const REST_FACTOR = 5; // pause this many times the duration of an update, so that pages do not slow down the workers
+const LOST_AFTER = 1500; // ms until a lost connection is reported
+const MAX_INTERVAL = 5000; // ms; workers and connections can die without an event
+const REQUEST_TIMEOUT = 30000; // ms; timeout of a request
+const RETRY_AFTER = 3000; // ms after a failed request
 
 let source = null;
-let isWanted = false;
-let isLooking = false;
+let isRequested = false;
+let isUpdating = false;
 let restUntil = 0;
 let timer = 0; // for the report of a lost connection
 let next = 0; // the next update
@@ -23,7 +23,7 @@ export function start() {
   for (const change of ["offline", "online"]) window.addEventListener(change, () => open(true));
   window.addEventListener("pagehide", close); // browsers limit the connections to one server
   window.addEventListener("pageshow", (event) => event.persisted && open(true));
-  setInterval(want, AT_LEAST);
+  setInterval(requestUpdate, MAX_INTERVAL);
   if (!document.hidden) open();
 }
 
@@ -31,20 +31,20 @@ function open(reconnect = false) {
   if (reconnect) close();
   if (source) return;
   source = new EventSource("/api/v1/events?brief=true");
-  source.addEventListener("open", found);
+  source.addEventListener("open", connected);
   source.addEventListener("status", () => {
-    tell("");
-    want(); // also at first: something may have changed since the page was rendered
+    report("");
+    requestUpdate(); // also at first: something may have changed since the page was rendered
   });
   source.addEventListener("problem", (event) => {
     const { detail, hint } = JSON.parse(event.data);
-    tell(`The store does not answer: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. What you see is as it was.`, "bad");
+    report(`The database is unavailable: ${detail}. ${hint[0].toUpperCase()}${hint.slice(1)}. This page may be out of date.`, "bad");
   });
   source.addEventListener("error", () => {
-    lost();
+    disconnected();
     if (source?.readyState === EventSource.CLOSED) {
       source = null;
-      setTimeout(() => document.hidden || open(), AGAIN);
+      setTimeout(() => document.hidden || open(), RETRY_AFTER);
     }
   });
 }
@@ -55,14 +55,14 @@ function close() {
   source = null;
 }
 
-function lost() {
-  const words = "The dashboard does not respond. This page may be out of date; reconnecting …";
-  timer ||= setTimeout(() => tell(words, "bad"), PATIENCE);
+function disconnected() {
+  const words = "The dashboard is not responding. This page may be out of date. Reconnecting…";
+  timer ||= setTimeout(() => report(words, "bad"), LOST_AFTER);
 }
 
-function found() {
+function connected() {
   stopTimer();
-  tell("");
+  report("");
 }
 
 function stopTimer() {
@@ -70,7 +70,7 @@ function stopTimer() {
   timer = 0;
 }
 
-function tell(text, kind = "warn") {
+function report(text, kind = "warn") {
   const line = document.getElementById("link-state");
   if (line.textContent === text) return;
   line.textContent = text;
@@ -78,47 +78,49 @@ function tell(text, kind = "warn") {
   line.hidden = !text;
 }
 
-export function want() {
-  isWanted = true;
-  look();
+export function requestUpdate() {
+  isRequested = true;
+  update();
 }
 
-async function look() {
-  if (isLooking || !isWanted || document.hidden) return;
-  const wait = isBusy() ? REST : restUntil - performance.now();
+async function update() {
+  if (isUpdating || !isRequested || document.hidden) return;
+  const wait = isBusy() ? MIN_INTERVAL : restUntil - performance.now();
   if (wait > 0) return later(wait);
-  isLooking = true;
-  isWanted = false;
+  isUpdating = true;
+  isRequested = false;
   const began = performance.now();
   const page = await ask(location.href);
-  if (page) swap(page);
-  restUntil = Math.max(restUntil, performance.now() + Math.max(REST, SLOW * (performance.now() - began)));
-  isLooking = false;
-  look();
+  if (page && isBusy()) isRequested = true; // since the request began
+  else if (page) swap(page);
+  restUntil = Math.max(restUntil, performance.now() + Math.max(MIN_INTERVAL, REST_FACTOR * (performance.now() - began)));
+  isUpdating = false;
+  update();
 }
 
 // One timer for all requests: events arrive up to four times a second.
 function later(wait) {
   clearTimeout(next);
-  next = setTimeout(look, wait);
+  next = setTimeout(update, wait);
 }
 
 // Fetch the current page; null after an error.
 async function ask(address) {
   try {
-    const signal = AbortSignal.timeout(ANSWER);
+    const signal = AbortSignal.timeout(REQUEST_TIMEOUT);
     const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store", signal });
     const html = await answer.text();
-    if (answer.ok) found();
-    else if (answer.status === 401) tell("Session expired: the dashboard was restarted. Open its new address.", "bad");
+    if (answer.ok) connected();
+    else if (answer.status === 401) report("Session expired: the dashboard was restarted. Open its new address.", "bad");
     return answer.ok && address === location.href ? parse(html) : null;
   } catch {
-    lost();
-    isWanted = true;
-    restUntil = performance.now() + AGAIN;
+    disconnected();
+    isRequested = true;
+    restUntil = performance.now() + RETRY_AFTER;
     return null;
   }
 }
 
-// Whether the user has selected jobs, or a dialog is open.
-const isBusy = () => Boolean(document.querySelector("dialog[open], #selection input[name=id]:checked"));
+// Whether the user has selected jobs, a form is being sent, or a dialog is open. When the dialog closes, the focus returns to the
+// button that opened it: another copy of the button would not get it.
+const isBusy = () => Boolean(document.querySelector("dialog[open], [aria-busy], #selection input[name=id]:checked"));

@@ -2,8 +2,8 @@
 import { Painter } from "./ansi.js";
 import { onSwap } from "./swap.js";
 
-const MOST = 5000; // lines on the page; the download has all
-const LONGEST = 262144; // characters of one line, as on the server
+const MAX_LINES = 5000; // lines on the page; the download has all
+const MAX_LINE_LENGTH = 262144; // characters of one line, as on the server
 
 let log, follow, source, painter, open, hits, at;
 let isDone = false; // the log is complete, unless the job runs again
@@ -91,7 +91,7 @@ function append(text) {
       open.raw = "";
       added.append(open);
     }
-    open.raw = latest(open.raw + line).slice(-LONGEST);
+    open.raw = latest(open.raw + line).slice(-MAX_LINE_LENGTH);
     if (isLast) return;
     finish(open);
     open = null;
@@ -102,7 +102,7 @@ function append(text) {
     painter.copy().paint(open.raw.slice(-2000).replace(/\x1b\[?[0-?]*[ -/]*$/, ""), open);
   }
   log.append(added);
-  while (log.childElementCount > MOST) log.firstElementChild.remove();
+  while (log.childElementCount > MAX_LINES) log.firstElementChild.remove();
   if (follow.checked) bottom();
 }
 

@@ -38,5 +38,5 @@ function count() {
   }
   const every = document.querySelector("[data-all]")?.checked;
   const words = document.querySelector("[data-ticked]");
-  if (words) words.textContent = every ? "" : ticked ? `${ticked} selected` : "0 selected";
+  if (words) words.textContent = every ? "" : `${ticked} selected`;
 }

@@ -27,8 +27,7 @@ from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import BulkResult, Job, Worker
 from queuectl.jobs.spec import Defaults
-from queuectl.operations import batches, control, inspect, job_input, logs, queues
-from queuectl.operations import graph as graphs
+from queuectl.operations import control, inspect, job_input, logs, queues
 from queuectl.operations import wait as waiting
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.enqueue import Fields, JobInput, ParsedJobs, add, job_defaults, prepare, queued
@@ -264,11 +263,11 @@ class Queue:
         ...     queue.batch("nightly")["waiting"]
         2
         """
-        return batches.progress(self._open_reads(), name).to_dict()
+        return waiting.progress(self._open_reads(), name).to_dict()
 
     def batches(self) -> list[dict[str, Any]]:
         """Return all batches, the newest first, as `batch list --json` does."""
-        return [one.to_dict() for one in batches.all_progress(self._open_reads())]
+        return [one.to_dict() for one in waiting.all_progress(self._open_reads())]
 
     def graph(self, job_id: str) -> dict[str, Any]:
         """Return the direct and indirect dependencies of the job and the jobs that depend on it, as `graph --json` does.
@@ -280,7 +279,7 @@ class Queue:
         ['waiting']
         """
         reads = self._open_reads()
-        return graphs.graph(reads, resolve(reads, job_id)).to_dict()
+        return inspect.graph(reads, resolve(reads, job_id)).to_dict()
 
     def history(self, job_id: str) -> list[dict[str, Any]]:
         """Return every run of the job, the first one first, as `show --json` does."""
@@ -333,7 +332,7 @@ class Queue:
 
     def wait_batch(self, name: str, timeout: Duration | None = None) -> dict[str, Any]:
         """Return the batch when none of its jobs waits or runs. Raises BatchNotFound or WaitTimeout."""
-        return batches.wait(self._open_reads(), self._clock, name, timeout=parse_timeout(timeout)).to_dict()
+        return waiting.wait_batch(self._open_reads(), self._clock, name, timeout=parse_timeout(timeout)).to_dict()
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

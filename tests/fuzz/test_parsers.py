@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queuectl.cron.expression import parse_expression
+from queuectl.cron.operations import find_zone
 from queuectl.cron.schedule import parse_catch_up, parse_overlap
-from queuectl.cron.zones import find_zone
 from queuectl.errors import QueuectlError
 from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.import_record import parse_record

@@ -6,12 +6,12 @@ read and written by the million, and only users of the API need a datetime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from queuectl.errors import QueuectlError
+from queuectl.errors import Conflict, NotFound, QueuectlError
 from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, usage_to_dict
@@ -220,6 +220,19 @@ class BulkResult(NamedTuple):
 
     done: list[str]
     refused: list[Refusal]
+
+    @classmethod
+    def of_each(cls, names: Iterable[str], act: Callable[[str], object]) -> BulkResult:
+        """Call `act` with each name once; one for which it raises NotFound or Conflict is refused."""
+        result = cls([], [])
+        for name in dict.fromkeys(names):
+            try:
+                act(name)
+            except (NotFound, Conflict) as error:
+                result.refused.append(Refusal(name, error))
+            else:
+                result.done.append(name)
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -17,8 +17,8 @@ from queuectl.alerts.operations import AlertRequest
 from queuectl.alerts.operations import parse_alert as read_alert
 from queuectl.alerts.rules import Alert
 from queuectl.cron.expression import parse_expression, timetable
+from queuectl.cron.operations import find_zone
 from queuectl.cron.schedule import Schedule, format_time, parse_catch_up, parse_overlap
-from queuectl.cron.zones import find_zone
 from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers, UnknownName
 from queuectl.jobs.fields import batch as check_batch
 from queuectl.jobs.fields import flag, text

@@ -1,4 +1,5 @@
-"""The HTTP client for webhooks: one signed POST request to an address that ssrf.py has checked.
+"""The HTTP client for webhooks: one signed POST request to an address that was checked, and the protection against server-side request
+forgery (SSRF).
 
 The signature is `Queuectl-Signature: t=UNIX,v1=HEX`, the HMAC-SHA256 of `t.body` with the shared secret. It covers the time, so that a
 recorded request cannot be replayed later.
@@ -9,20 +10,85 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from queuectl.errors import WebhookRefused, WebhookUnanswered
-from queuectl.webhooks.ssrf import CHECK_NAME, Resolver, resolve, resolve_allowed
 
 TIMEOUT_SECONDS: Final = 10.0  # to connect, and for each read of the response
 SIGNATURE_HEADER: Final = "Queuectl-Signature"
 SIGNATURE_TOLERANCE_SECONDS: Final = 300  # for clock skew and network latency
 MAX_RESPONSE_BYTES: Final = 64 * 1024  # the rest of a response is not read
+
+# ── addresses ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# A user who may enqueue jobs can make this host send requests to any URL. Services that only this host can reach (its own, those of
+# its network, cloud metadata) must stay out of reach. The name is resolved once, every address is checked, and the connection is
+# made to one of the checked addresses, so a DNS answer that changes later has no effect.
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolver = Callable[[str, int], Sequence[str]]
+
+CHECK_NAME: Final = "check the name, and whether this host can resolve it"
+# Not public, whatever `is_global` returns: the list in ipaddress differs between versions of Python.
+_PRIVATE_NETWORKS: Final = (
+    ipaddress.ip_network("100.64.0.0/10"),  # carrier-grade NAT
+    ipaddress.ip_network("192.0.0.0/24"),  # IETF protocol assignments; some clouds serve metadata there
+    # WireServer of Azure: a public address that the host of the virtual machine answers, with secrets.
+    ipaddress.ip_network("168.63.129.16/32"),
+    ipaddress.ip_network("64:ff9b:1::/48"),  # NAT64 for local use
+    ipaddress.ip_network("fec0::/10"),  # site-local: deprecated, but some networks still route it
+    ipaddress.ip_network("3fff::/20"),  # documentation
+)
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address in the last 32 bits
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Return all addresses of the host, in the order that the system prefers. Raises WebhookRefused."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as exc:
+        raise WebhookRefused(host, f"cannot resolve its name: {exc}", hint=CHECK_NAME) from exc
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def resolve_allowed(host: str, port: int, *, private: bool, resolver: Resolver = resolve) -> list[str]:
+    """Return the addresses that may be called. `private`: allow private addresses, too.
+
+    Raises WebhookRefused if any address is private: a name that has both kinds is a typical attack.
+    """
+    found = resolver(host, port)
+    if not private:
+        for text in found:
+            if not is_public(ipaddress.ip_address(text.partition("%")[0])):
+                hint = "queuectl config set webhook-allow-private true allows private addresses for webhooks of jobs"
+                raise WebhookRefused(host, f"{text} is a private address", hint=hint)
+    return list(found)
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        embedded = address.ipv4_mapped or address.sixtofour or _nat64_address(address)
+        if embedded is not None:
+            return is_public(embedded)
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not address.is_reserved
+        and not address.is_unspecified
+        and not any(address in network for network in _PRIVATE_NETWORKS)
+    )
+
+
+def _nat64_address(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    return ipaddress.IPv4Address(address.packed[12:]) if address in _NAT64 else None
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Response(NamedTuple):
@@ -89,7 +155,7 @@ def _connect(host: str, port: int, addresses: list[str], scheme: str, seconds: f
     raise WebhookUnanswered(host, f"cannot connect: {failure}") from failure
 
 
-# ── signature ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── signature ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sign(body: bytes, secret: str, *, at: int) -> str:

@@ -13,7 +13,7 @@ from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches, control, inspect, job_input
+from queuectl.operations import control, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
 from queuectl.operations.enqueue import JobInput, ParsedJobs
@@ -288,7 +288,7 @@ def wait_for_job(session: WebSession, call: ApiRequest) -> Any:
     slow=True,
 )
 def wait_for_batch(session: WebSession, call: ApiRequest) -> Any:
-    return batches.wait(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
+    return waiting.wait_batch(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
 
 
 def _seconds(call: ApiRequest) -> float:

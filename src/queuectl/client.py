@@ -30,7 +30,7 @@ from queuectl.jobs.spec import Defaults
 from queuectl.operations import control, inspect, job_input, logs, queues
 from queuectl.operations import wait as waiting
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.enqueue import Fields, JobInput, ParsedJobs, add, job_defaults, prepare, queued
+from queuectl.operations.enqueue import Fields, JobInput, add, job_defaults, job_list, prepare, queued, single_job
 from queuectl.operations.query import parse_count, parse_filter, parse_sort
 from queuectl.paths import trusts_home
 from queuectl.settings import Settings
@@ -135,7 +135,7 @@ class Queue:
         if unique is not None:
             fields = {"unique_key": unique, **fields}
         job = to_job_fields({"command": command, "argv": argv, **fields})
-        return self._add(ParsedJobs([job], is_batch=False), {})[0]
+        return self._add(single_job(job), {})[0]
 
     def enqueue_many(
         self, jobs: Iterable[str | Mapping[str, Any]], *, batch: str | None = None, on_complete: str | None = None
@@ -150,7 +150,7 @@ class Queue:
         [0, 7]
         """
         items = [_parse_item(job, number) for number, job in enumerate(_require_many(jobs, "jobs"), 1)]
-        return self._add(ParsedJobs(items, is_batch=True), {}, batch=batch, on_complete=on_complete)
+        return self._add(job_list(items), {}, batch=batch, on_complete=on_complete)
 
     def enqueue_each(
         self,

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.cron.expression import NextRun
 from queuectl.errors import InvalidInput
-from queuectl.jobs.import_record import HIDDEN_VALUE
+from queuectl.jobs.model import HIDDEN_VALUE
 from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import State
 from queuectl.text import short_repr

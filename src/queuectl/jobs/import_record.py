@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.jobs import fields as read
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
-from queuectl.jobs.model import Job
+from queuectl.jobs.model import HIDDEN_VALUE, Job
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, parse_limits
 from queuectl.jobs.spec import NO_URLS, Defaults, PackedHooks, PackedLimits, readers
@@ -22,8 +22,6 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.text import closest_match, short_repr, truncate
 from queuectl.units import MAX_DURATION_MS, parse_time_ms, to_ms
 from queuectl.webhooks.rules import parse_hooks, urls_of, with_origin
-
-HIDDEN_VALUE: Final = "***"  # replaces values of `env` in output
 
 
 class ImportedRun(NamedTuple):

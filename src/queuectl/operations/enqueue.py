@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -62,54 +61,43 @@ def queued(added: Enqueued) -> Iterator[Queued]:
 # ── input ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class JobInput(ABC):
-    """The fields of jobs, before validation; can be iterated more than once. `is_batch`: from an array or a document."""
+class JobInput(NamedTuple):
+    """The fields of jobs, before validation. `numbered` can be called more than once."""
 
-    is_batch = True
-    noun = "line"  # what the numbers count
-
-    @abstractmethod
-    def __iter__(self) -> Iterator[Numbered]: ...
+    numbered: Callable[[], Iterator[Numbered]]
+    noun: str = "line"  # what the numbers count
+    is_batch: bool = True  # from an array or a document
+    size: int | None = None  # the approximate number of jobs; None if unknown
 
     def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
         """`error` with its location."""
-        if number is None:
+        if number is None or self.noun == "index":  # the same for every index
             return error
         return InvalidItem(number, error) if self.noun == "item" else InvalidLine(number, error)
 
-    @property
-    def size(self) -> int | None:
-        """The approximate number of jobs; None if unknown."""
-        return None
+
+def single_job(fields: Fields) -> JobInput:
+    return JobInput(lambda: iter([(None, fields)]), noun="item", is_batch=False)
 
 
-class ParsedJobs(JobInput):
-    """Jobs from arguments, or from one JSON text."""
-
-    noun = "item"
-
-    def __init__(self, items: Sequence[Fields], *, is_batch: bool) -> None:
-        self.items = items
-        self.is_batch = is_batch
-
-    def __iter__(self) -> Iterator[Numbered]:
-        return ((number if self.is_batch else None, fields) for number, fields in enumerate(self.items, 1))
+def job_list(jobs: Sequence[Fields]) -> JobInput:
+    return JobInput(lambda: iter(enumerate(jobs, 1)), noun="item")
 
 
 def looks_like_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def parse_arguments(arguments: Sequence[str]) -> ParsedJobs:
+def parse_arguments(arguments: Sequence[str]) -> JobInput:
     """One argument: JSON or a shell command. Several: JSON that the shell has split, or an argv."""
     if looks_like_json(arguments[0]):
         return _parse_json_argument(" ".join(arguments))
     if len(arguments) == 1:
-        return ParsedJobs([{"command": arguments[0]}], is_batch=False)
-    return ParsedJobs([{"argv": list(arguments)}], is_batch=False)
+        return single_job({"command": arguments[0]})
+    return single_job({"argv": list(arguments)})
 
 
-def _parse_json_argument(text: str) -> ParsedJobs:
+def _parse_json_argument(text: str) -> JobInput:
     first = text.lstrip()[0]
     from queuectl.operations.job_input import parse_json_jobs  # here, since most jobs are plain commands
 
@@ -180,7 +168,7 @@ def make_jobs(
     make: Callable[[object], NewJob] | None = None
     may_be_alike = not {"command", "argv", "id"} & flags.keys()
     try:
-        for number, fields in intake:
+        for number, fields in intake.numbered():
             # Most batches are plain commands: then only the first is validated as a whole.
             is_bare = may_be_alike and type(fields) is dict and len(fields) == 1 and fields.get("command") is not None
             if is_bare and make is not None:
@@ -208,7 +196,7 @@ def _locate_duplicate(error: DuplicateId, intake: JobInput, jobs: Sequence[NewJo
     """In a batch, add the location of the last job with that ID."""
     if not intake.is_batch:
         return error
-    places = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
+    places = [number for (number, _), job in zip(intake.numbered(), jobs, strict=True) if job.id == error.job_id]
     where = f"{intake.noun} {places[-1]}" if places else None
     return DuplicateId(error.job_id, where=where, twice=len(places) > 1)
 
@@ -216,7 +204,7 @@ def _locate_duplicate(error: DuplicateId, intake: JobInput, jobs: Sequence[NewJo
 def _locate_key_error(error: KeyTaken, intake: JobInput) -> KeyTaken:
     if not intake.is_batch:
         return error
-    number, _ = next(islice(intake, error.place, None))
+    number, _ = next(islice(intake.numbered(), error.place, None))
     return with_location(error, f"{intake.noun} {number}")
 
 
@@ -231,7 +219,7 @@ def _locate_parent_error(error: QueuectlError, intake: JobInput, jobs: Sequence[
 
     if intake.is_batch and isinstance(error, ParentNotFound | ParentEnded):
         children = (any(parent.id == error.ref for parent in job.depends_on) for job in jobs)
-        number = next(number for (number, _), is_it in zip(intake, children, strict=True) if is_it)
+        number = next(number for (number, _), is_it in zip(intake.numbered(), children, strict=True) if is_it)
         error.message = f"{intake.noun} {number}: {error.message}"
     return error
 

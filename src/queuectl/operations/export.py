@@ -23,7 +23,8 @@ from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffer
 from queuectl.jobs.fields import batch as check_batch
 from queuectl.jobs.fields import flag, text
 from queuectl.jobs.fields import schedule as check_name
-from queuectl.jobs.import_record import HIDDEN_VALUE, with_own_origin
+from queuectl.jobs.import_record import with_own_origin
+from queuectl.jobs.model import HIDDEN_VALUE
 from queuectl.jobs.queue_limits import QueueSettings, rules_to_dict
 from queuectl.jobs.spec import NO_URLS, Defaults, NewJob, validate
 from queuectl.operations.enqueue import Advance, ignore_progress

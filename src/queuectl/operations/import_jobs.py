@@ -186,8 +186,11 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|"', re.DOTALL)
 _JOB_FIELDS: Final = frozenset({"id", "command", "argv", "state", "kind"})
 
 
+_ERRORS: Final = {"line": InvalidLine, "item": InvalidItem, "row": InvalidRow}
+
+
 class RecordSource(ABC):
-    noun = "line"
+    noun = "line"  # what the numbers count
     ignored: tuple[str, ...] = ()  # content without an equivalent
 
     def __init__(self) -> None:
@@ -198,7 +201,7 @@ class RecordSource(ABC):
 
     def blame(self, number: int, error: QueuectlError) -> QueuectlError:
         """`error` with its location."""
-        return InvalidLine(number, error)
+        return _ERRORS[self.noun](number, error)
 
 
 def open_records(path: str, file: BufferedReader) -> RecordSource:
@@ -244,9 +247,6 @@ class ForeignRecords(RecordSource):
             self.ignored = tuple(f"column {name}" for name in foreign.ignored)
             self.settings = foreign.settings()
             yield from enumerate(foreign.jobs(), 1)
-
-    def blame(self, number: int, error: QueuectlError) -> QueuectlError:
-        return InvalidRow(number, error)
 
 
 class LineRecords(RecordSource):
@@ -318,9 +318,6 @@ class ArrayRecords(RecordSource):
             self._step(1)
         if self._next(may_end=True):
             raise self._broken("more after the end of the array")
-
-    def blame(self, number: int, error: QueuectlError) -> QueuectlError:
-        return InvalidItem(number, error)
 
     def _element(self, number: int) -> Fields:
         if self._next() != "{":

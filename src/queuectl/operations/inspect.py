@@ -29,6 +29,7 @@ from queuectl.operations.query import (
 from queuectl.store.protocol import Reads
 from queuectl.store.types import Filter, Link, Sort
 from queuectl.text import WEBHOOK_QUEUE
+from queuectl.units import to_json
 
 States = dict[str, int]  # by state, including zeros
 
@@ -77,13 +78,7 @@ class Status(NamedTuple):
     firing: tuple[str, ...] = ()  # alerts, by name; not in JSON
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "total": self.total,
-            "states": self.states,
-            "workers": self.workers._asdict(),
-            "queues": [queue._asdict() for queue in self.queues],
-            "oldest_waiting_ms": self.oldest_waiting_ms,
-        }
+        return {name: to_json(value) for name, value in self._asdict().items() if name not in ("lost", "firing")}
 
 
 class Metrics(NamedTuple):
@@ -98,10 +93,8 @@ class Metrics(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            **self._asdict(),
-            "duration_ms": asdict(self.duration_ms),
-            "wait_ms": asdict(self.wait_ms),
-            "throughput": self.throughput._asdict(),
+            name: asdict(value) if isinstance(value, Spread) else to_json(value)
+            for name, value in self._asdict().items()
         }
 
 
@@ -219,19 +212,10 @@ class Graph(NamedTuple):
         return [link for link in self.links if link.child == job_id]
 
     def to_dict(self) -> dict[str, Any]:
+        nodes = ("id", "state", "queue", "command", "argv", "error")
         return {
             "id": self.root,
-            "nodes": [
-                {
-                    "id": job.id,
-                    "state": job.state.value,
-                    "queue": job.queue,
-                    "command": job.command,
-                    "argv": None if job.argv is None else list(job.argv),
-                    "error": job.error,
-                }
-                for job in self.nodes.values()
-            ],
+            "nodes": [{name: to_json(getattr(job, name)) for name in nodes} for job in self.nodes.values()],
             "edges": [
                 {
                     "parent": link.parent,

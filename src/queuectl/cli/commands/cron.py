@@ -30,8 +30,7 @@ from queuectl.cron.operations import ScheduleDetails, find_zone, local_zone_name
 from queuectl.cron.schedule import MAX_ENUMERATED_RUNS, PastRun, Schedule, format_catch_up, format_time
 from queuectl.errors import QueuectlError, UsageError
 from queuectl.jobs.fields import integer as integer_field
-from queuectl.jobs.import_record import HIDDEN_VALUE
-from queuectl.jobs.model import BulkResult
+from queuectl.jobs.model import HIDDEN_VALUE, BulkResult
 from queuectl.jobs.spec import Defaults, merge_fields
 from queuectl.operations.enqueue import Queued
 from queuectl.text import command_line, escape_control
@@ -256,7 +255,7 @@ def _fields(arguments: tuple[str, ...], flags: dict[str, object]) -> dict[str, o
     jobs = command_input(arguments, flags)
     if jobs.is_batch:
         raise UsageError("a schedule has one job, not a list", hint="add a schedule for each of them")
-    ((_, fields),) = jobs
+    ((_, fields),) = jobs.numbered()
     return merge_fields(fields, flags)
 
 

@@ -26,23 +26,23 @@ from queuectl.units import format_duration
 
 def installation(_: Target) -> CheckResult:
     if (other := conflict()) is None:
-        return CheckResult("no other program of this name")
+        return "no other program of this name"
     message = f"{other.name} {other.version}, a different program, is installed in the environment of {DISTRIBUTION}"
     found = problem("other-distribution", f"{message}: both have files of the same names", repair_command())
-    return CheckResult("", [found])
+    return [found]
 
 
 def settings(target: Target) -> CheckResult:
     stored = {} if target.store is None else target.store.config()
     found = faults(stored, target.environ)
-    return CheckResult("all valid", [problem("setting-invalid", error.message, error.hint) for error in found])
+    return [problem("setting-invalid", error.message, error.hint) for error in found] or "all valid"
 
 
 def policy(target: Target) -> CheckResult:
     path = default_path(target.home)
     if not os.path.lexists(path):
         as_root = ", as root" if os.path.isdir(target.home) and not os.stat(target.home).st_uid else ""
-        return CheckResult(f"there is none: a worker runs whatever is enqueued{as_root}")
+        return f"there is none: a worker runs whatever is enqueued{as_root}"
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     found = read_policy(path, user=user)
@@ -50,7 +50,7 @@ def policy(target: Target) -> CheckResult:
         (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
         for weak in lint_policy(found.policy, user=user, accounts=found.accounts)
     ]
-    return CheckResult(f"{path} holds", [*findings, *_of_logs(target.home, found, user), *_of_keys(found, user)])
+    return [*findings, *_of_logs(target.home, found, user), *_of_keys(found, user)] or f"{path} holds"
 
 
 def _of_keys(found: LoadedPolicy, user: int) -> Iterator[Finding]:
@@ -76,13 +76,13 @@ def _of_logs(home: str, found: LoadedPolicy, user: int) -> Iterator[Finding]:
 def secrets(target: Target) -> CheckResult:
     found, asked = names(target.home), os.path.lexists(paths.secrets_settings(target.home))
     if not found and not asked:
-        return CheckResult("there are none in this home")
+        return "there are none in this home"
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     findings = [reported(error) for _, error in unusable(target.home, user=user)]
     provider = load_provider(target.home, "any", user=user)
     others = "" if provider is None else f"; {provider.command[0]} is asked for others"
-    return CheckResult(f"{plural(len(found), 'secret')} in {paths.secrets(target.home)}{others}", findings)
+    return findings or f"{plural(len(found), 'secret')} in {paths.secrets(target.home)}{others}"
 
 
 # ── alerts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +105,7 @@ def alerts(target: Target) -> CheckResult:
         hint = f"see whether they can be reached: queuectl alert test {unsent[0].name}"
         findings.append(note("alert-untold", message, hint))
     findings += _unheard(target, found, now_ms)
-    return CheckResult(f"{plural(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+    return findings or (f"{plural(len(found), 'alert')}, none firing" if found else "none: queuectl alert add")
 
 
 def _unheard(target: Target, found: list[Alert], now_ms: int) -> list[Finding]:

@@ -44,11 +44,8 @@ class Finding(NamedTuple):
         }
 
 
-class CheckResult(NamedTuple):
-    """`fine`: what it reports if it found nothing."""
-
-    fine: str
-    findings: Sequence[Finding] = ()
+# What a check has found, or what it reports if it found nothing.
+CheckResult = Sequence[Finding] | str
 
 
 @dataclass

@@ -237,31 +237,9 @@ REQUEUED_ERROR: Final = "it ran when it was exported"
 
 # Fields that are parsed as by `enqueue`, but for times: those without a zone are UTC here.
 _SAME: Final = (
-    *(
-        "id",
-        "command",
-        "argv",
-        "queue",
-        "priority",
-        "max_retries",
-        "max_attempts",
-        "backoff_base",
-        "base_backoff",
-        "timeout",
-    ),
-    *(
-        "timeout_seconds",
-        "timeout_sec",
-        "timeout_ms",
-        "cwd",
-        "env",
-        "secrets",
-        "tags",
-        "depends_on",
-        "unique_key",
-        "batch",
-    ),
-    *("key", "places"),
+    *("id", "command", "argv", "queue", "priority", "max_retries", "max_attempts", "backoff_base", "base_backoff"),
+    *("timeout", "timeout_seconds", "timeout_sec", "timeout_ms", "cwd", "env", "secrets", "tags", "depends_on"),
+    *("unique_key", "batch", "key", "places"),
 )
 # Every name of a field -> its name here, and its parser. "": ignored, since it is derived.
 _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
@@ -337,53 +315,38 @@ def _build_record(parsed: dict[str, Any], defaults: Defaults) -> ImportRecord:
         "error": REQUEUED_ERROR if is_running else _error(was, parsed),
     }
     latest, earlier = _with_history(latest, known, was=was)
-    usage = latest.pop("usage", None)
     run_at = parsed.get("run_at", updated if was is State.FAILED else created)
     priority = parsed.get("priority", defaults.priority)
+    queue = parsed.get("queue", defaults.queue)
     is_free = parsed.get("first_attempt_is_free", defaults.first_is_free if "max_retries" not in parsed else False)
-    return ImportRecord(
-        id=parsed["id"],
-        command=parsed.get("command"),
-        argv=parsed.get("argv"),
-        state=(State.PENDING if is_running else was).value,
-        queue=parsed.get("queue", defaults.queue),
-        priority=priority,
-        max_retries=parsed.get("max_retries", defaults.max_retries),
-        first_is_free=is_free,
-        backoff_base=parsed.get("backoff_base", defaults.backoff_base),
-        timeout_ms=parsed.get("timeout"),
-        cwd=read.absolute(parsed.get("cwd", defaults.cwd), defaults.cwd),
-        env=parsed.get("env"),
-        tags=parsed.get("tags", ()),
-        unique_key=parsed.get("unique_key"),
-        cron=parsed.get("cron"),
-        # A job held by a schedule is released: the schedule does not know about the imported job.
-        held=parsed.get("held", False) and "cron" not in parsed,
-        attempts=attempts,
-        runs=runs,
-        crashes=parsed.get("crashes", 0),
-        effective_priority=parsed.get("effective_priority", priority) if was in FINAL else None,
-        eligible_at=_eligible(parsed, runs=runs, run_at=run_at),
-        run_at=run_at,
-        created_at=created,
-        updated_at=updated,
-        host=latest.pop("host", None),
-        pid=latest.pop("pid", None),
-        ending=latest.pop("ending", None),
-        wait_ms=parsed.get("wait_ms"),
+    fields: dict[str, Any] = {
+        **dict.fromkeys(("command", "argv", "env", "unique_key", "cron", "wait_ms", "host", "pid", "ending")),
+        "tags": (),
+        "crashes": 0,
+        "max_retries": defaults.max_retries,
+        "backoff_base": defaults.backoff_base,
+        **{name: value for name, value in parsed.items() if name in ImportRecord._fields},
         **latest,
-        earlier=tuple(earlier),
-        was_running=is_running,
-        given=tuple(parsed),
-        batch=parsed.get("batch"),
-        key=parsed.get("key"),
-        depends_on=parsed.get("depends_on", ()),
-        places=parsed.get("places"),
-        hooks=with_own_origin(parsed.get("hooks"), parsed.get("queue", defaults.queue), defaults),
-        limits=parsed.get("limits"),
-        usage=usage,
-        secrets=parsed.get("secrets", ()),
-    )
+        "state": (State.PENDING if is_running else was).value,
+        "queue": queue,
+        "priority": priority,
+        "first_is_free": is_free,
+        "timeout_ms": parsed.get("timeout"),
+        "cwd": read.absolute(parsed.get("cwd", defaults.cwd), defaults.cwd),
+        # A job held by a schedule is released: the schedule does not know about the imported job.
+        "held": parsed.get("held", False) and "cron" not in parsed,
+        "attempts": attempts,
+        "runs": runs,
+        "effective_priority": parsed.get("effective_priority", priority) if was in FINAL else None,
+        "eligible_at": _eligible(parsed, runs=runs, run_at=run_at),
+        "run_at": run_at,
+        "updated_at": updated,
+        "earlier": tuple(earlier),
+        "was_running": is_running,
+        "given": tuple(parsed),
+        "hooks": with_own_origin(parsed.get("hooks"), queue, defaults),
+    }
+    return ImportRecord(**fields)
 
 
 def with_own_origin(hooks: PackedHooks | None, queue: str, defaults: Defaults) -> PackedHooks | None:

@@ -103,11 +103,11 @@ def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False
     return store.schedule(request.name)
 
 
-def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int, chance: Callable[[], float]) -> Schedule:
+def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int) -> Schedule:
     """An imported schedule with its next run."""
     if schedule.is_paused:
         return schedule
-    return set_next(schedule, run_context(schedule, defaults, chance), after_ms=now_ms)
+    return set_next(schedule, run_context(schedule, defaults, lambda: 0.5), after_ms=now_ms)
 
 
 def _in_place_of(old: Schedule, new: Schedule) -> Schedule:

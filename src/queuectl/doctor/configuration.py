@@ -10,7 +10,7 @@ from typing import Final
 from queuectl import paths
 from queuectl.alerts.rules import Alert
 from queuectl.config import faults
-from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported
 from queuectl.installation import DISTRIBUTION, conflict, repair_command
 from queuectl.policy.accounts import first_closed_directory
 from queuectl.policy.evaluator import Evaluator
@@ -20,7 +20,7 @@ from queuectl.process.linux import keyring_problem
 from queuectl.secrets.files import names, unusable
 from queuectl.secrets.resolver import load_provider
 from queuectl.store.alerts import NotificationStatus, last_notifications
-from queuectl.text import plural
+from queuectl.text import plural, shortened
 from queuectl.units import format_duration
 
 

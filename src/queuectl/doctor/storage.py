@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from queuectl import paths
-from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported
 from queuectl.errors import StoreGone, StoreReadOnly
 from queuectl.filelock import is_held, take_lock
 from queuectl.logs.acl import names_users
@@ -18,7 +18,7 @@ from queuectl.process import tree
 from queuectl.process.journal import read_journal
 from queuectl.process.linux import unescape
 from queuectl.store.open import live_worker
-from queuectl.text import plural
+from queuectl.text import plural, shortened
 from queuectl.units import format_duration, to_ms
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO

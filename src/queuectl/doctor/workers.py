@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, note, problem, shortened
+from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, note, problem
 from queuectl.events import Event, JobRescued
 from queuectl.jobs.model import Worker
 from queuectl.maintenance.adoption import adoptable
@@ -17,7 +17,7 @@ from queuectl.process import tree
 from queuectl.process.model import TOKEN_VARIABLE
 from queuectl.process.system import system
 from queuectl.store.address import without_secrets
-from queuectl.text import WEBHOOK_QUEUE, plural
+from queuectl.text import WEBHOOK_QUEUE, plural, shortened
 from queuectl.units import format_duration, to_ms
 
 MAX_COMMAND_CHARACTERS: Final = 40  # as much as helps to recognize a process

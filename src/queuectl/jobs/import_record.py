@@ -11,7 +11,7 @@ from datetime import UTC
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs import fields as read
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import HIDDEN_VALUE, Job
@@ -19,7 +19,7 @@ from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, parse_limits
 from queuectl.jobs.spec import NO_URLS, Defaults, PackedHooks, PackedLimits, readers
 from queuectl.jobs.states import FINAL, State
-from queuectl.text import closest_match, short_repr, truncate
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import MAX_DURATION_MS, parse_time_ms, to_ms
 from queuectl.webhooks.rules import parse_hooks, urls_of, with_origin
 
@@ -210,7 +210,7 @@ def _parse_run(fields: object, name: str) -> ImportedRun:
     parsed: dict[str, Any] = dict.fromkeys(_RUN_FIELDS)
     for field, value in fields.items():
         if field not in _RUN_FIELDS:
-            raise _unknown_field(field, _RUN_FIELDS)
+            raise unknown_name("field", field, _RUN_FIELDS)
         if value is not None:
             parsed[field] = _RUN_FIELDS[field](value, f"{name}.{field}")
     ending = parsed.pop("outcome")
@@ -223,13 +223,6 @@ def _parse_run(fields: object, name: str) -> ImportedRun:
     parsed["finished_at"] = max(parsed["finished_at"] or 0, parsed["started_at"] or 0)
     of_run = {"worker": parsed["worker"] or "", "host": parsed["host"] or "", "ending": ending, "usage": usage}
     return ImportedRun(**{**parsed, **of_run})
-
-
-def _unknown_field(name: object, known: Mapping[str, object]) -> UnknownName:
-    wanted = truncate(str(name))
-    return UnknownName(
-        "field", wanted, nearest=closest_match(wanted.lower().replace("-", "_"), known), known=list(known)
-    )
 
 
 REQUEUED_ERROR: Final = "it ran when it was exported"
@@ -273,7 +266,7 @@ def parse_record(fields: Mapping[str, object], defaults: Defaults) -> ImportReco
     parsed: dict[str, Any] = {}
     for name, value in fields.items():
         if (field := _JOB_FIELDS.get(name)) is None:
-            raise _unknown_field(name, _JOB_FIELDS)
+            raise unknown_name("field", name, _JOB_FIELDS)
         if value is None:
             continue
         kept = field[1](value, name)

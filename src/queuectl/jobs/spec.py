@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs import fields as read
 from queuectl.jobs.fields import queue
 from queuectl.settings import Settings
-from queuectl.text import WEBHOOK_QUEUE, closest_match, short_repr, truncate
+from queuectl.text import WEBHOOK_QUEUE, short_repr, unknown_name
 
 if TYPE_CHECKING:
     from queuectl.jobs.dependencies import Dependency
@@ -224,7 +224,7 @@ def validate(fields: Mapping[str, object], defaults: Defaults) -> NewJob:
     for name, value in fields.items():
         field = _FIELDS.get(name)
         if field is None:
-            raise _unknown(name)
+            raise unknown_name("field", name, _FIELDS)
         if value is None:
             continue
         slot, reader = field
@@ -315,12 +315,6 @@ def readers() -> dict[str, tuple[str, _Reader]]:
     return {
         name: (preferred.setdefault(slot, name), reader) for name, (slot, reader) in _FIELDS.items() if slot != _NOWHERE
     }
-
-
-def _unknown(name: object) -> UnknownName:
-    wanted = truncate(str(name))
-    found = closest_match(wanted.lower().replace("-", "_"), _FIELDS)
-    return UnknownName("field", wanted, nearest=found, known=list(_FIELDS))
 
 
 def _not_one_command(*, both: bool) -> InvalidInput:

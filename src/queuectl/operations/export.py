@@ -19,7 +19,7 @@ from queuectl.alerts.rules import Alert
 from queuectl.cron.expression import parse_expression, timetable
 from queuectl.cron.operations import find_zone
 from queuectl.cron.schedule import Schedule, format_time, parse_catch_up, parse_overlap
-from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers, UnknownName
+from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers
 from queuectl.jobs.fields import batch as check_batch
 from queuectl.jobs.fields import flag, text
 from queuectl.jobs.fields import schedule as check_name
@@ -32,7 +32,7 @@ from queuectl.operations.queues import check_queue, parse_rules
 from queuectl.store.protocol import Reads
 from queuectl.store.transfer import Definitions
 from queuectl.store.types import Filter
-from queuectl.text import closest_match, short_repr, truncate
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import parse_duration_ms, parse_time_ms
 from queuectl.webhooks.rules import parse_hooks, redact_hooks, urls_of
 
@@ -287,9 +287,7 @@ def _require_first(name: str, there: Mapping[str, object], kind: str) -> None:
 def _require_known(given: Mapping[str, object], known: Sequence[str]) -> None:
     for field in given:
         if field not in known:
-            raise UnknownName(
-                "field", truncate(field), nearest=closest_match(truncate(field), known), known=list(known)
-            )
+            raise unknown_name("field", field, known)
 
 
 def _parse_alert(name: object, given: Mapping[str, object], *, cwd: str, now_ms: int) -> Alert:

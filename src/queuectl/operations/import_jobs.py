@@ -63,7 +63,6 @@ def import_jobs(
     dry_run: bool,
     rules: bool,
     advance: Advance,
-    chance: Callable[[], float] = lambda: 0.5,
 ) -> ImportResult:
     """Import all records or none. Raises for an invalid record, or a conflict with an existing one, before anything is written.
 
@@ -82,18 +81,18 @@ def import_jobs(
                 # Again, now inside the transaction: a job may have been added meanwhile.
                 _skip_existing(source, stage, target.present)
                 config = without_existing(config, target) if config != NO_CONFIG else config
-                _store_config(config, target, defaults, chance=chance)
+                _store_config(config, target, defaults)
                 _add_records(stage, target, advance=advance)
         new, given_back = stage.remaining()
         names = (sorted(of_a_kind) for of_a_kind in config)
         return ImportResult(new, stage.size - new, given_back, settings, ignored, *names)
 
 
-def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults, *, chance: Callable[[], float]) -> None:
+def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults) -> None:
     for queue, rules in config.queues.items():
         target.set_rules(queue, rules)
     for one in config.schedules.values():
-        target.add_schedule(start_imported(one, defaults, now_ms=target.now_ms(), chance=chance))
+        target.add_schedule(start_imported(one, defaults, now_ms=target.now_ms()))
     for alert in config.alerts.values():
         target.add_alert(alert)
     for batch, job in config.batches.items():

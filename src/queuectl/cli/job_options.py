@@ -298,7 +298,7 @@ class Many(NamedTuple):
             given = command_input(arguments, flags)
             if given.is_batch:
                 raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
-            ((_, fields),) = given.numbered()
+            ((_, fields),) = given
             return make_array(fields, str(self.array), flags=flags)
         if "command" in flags:
             if arguments:

@@ -228,20 +228,18 @@ def _parse_run(fields: object, name: str) -> ImportedRun:
 REQUEUED_ERROR: Final = "it ran when it was exported"
 
 
-# Fields that are parsed as by `enqueue`, but for times: those without a zone are UTC here.
-_SAME: Final = (
-    *("id", "command", "argv", "queue", "priority", "max_retries", "max_attempts", "backoff_base", "base_backoff"),
-    *("timeout", "timeout_seconds", "timeout_sec", "timeout_ms", "cwd", "env", "secrets", "tags", "depends_on"),
-    *("unique_key", "batch", "key", "places"),
-)
 # Every name of a field -> its name here, and its parser. "": ignored, since it is derived.
 _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
-    **{name: readers()[name] for name in _SAME},
+    # Parsed as by `enqueue`.
+    **{name: found for name, found in readers().items() if found[0] in ImportRecord._fields and name != "after"},
+    **{name: found for name, found in readers().items() if found[0] == "timeout"},
     "state": ("state", _one_of(State, "a state")),
     "effective_priority": ("effective_priority", _integer(-(2**53), 2**53)),
     **{name: (name, _count) for name in ("attempts", "runs", "crashes", "signal")},
     **{name: (name, read.flag) for name in ("first_attempt_is_free", "held")},
-    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at", "next_retry_at"), ("run_at", _time)),
+    # A time without a zone is UTC here.
+    **{name: ("run_at", _time) for name, (field, _) in readers().items() if field == "run_at"},
+    "next_retry_at": ("run_at", _time),
     **{name: (name, _time) for name in ("created_at", "updated_at", "started_at", "finished_at")},
     "duration_ms": ("duration_ms", _duration_ms),
     "wait_ms": ("wait_ms", _large_count),

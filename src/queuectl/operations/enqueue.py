@@ -61,13 +61,25 @@ def queued(added: Enqueued) -> Iterator[Queued]:
 # ── input ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class JobInput(NamedTuple):
-    """The fields of jobs, before validation. `numbered` can be called more than once."""
+class JobInput:
+    """The fields of jobs, before validation; can be iterated more than once, as `items` can be called."""
 
-    numbered: Callable[[], Iterator[Numbered]]
-    noun: str = "line"  # what the numbers count
-    is_batch: bool = True  # from an array or a document
-    size: int | None = None  # the approximate number of jobs; None if unknown
+    def __init__(
+        self,
+        items: Callable[[], Iterator[Numbered]],
+        *,
+        noun: str = "line",
+        is_batch: bool = True,
+        size: int | None = None,
+    ) -> None:
+        """`noun`: what the numbers count. `is_batch`: from an array or a document. `size`: the approximate number of jobs, if known."""
+        self._items = items
+        self.noun = noun
+        self.is_batch = is_batch
+        self.size = size
+
+    def __iter__(self) -> Iterator[Numbered]:
+        return self._items()
 
     def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
         """`error` with its location."""
@@ -168,7 +180,7 @@ def make_jobs(
     make: Callable[[object], NewJob] | None = None
     may_be_alike = not {"command", "argv", "id"} & flags.keys()
     try:
-        for number, fields in intake.numbered():
+        for number, fields in intake:
             # Most batches are plain commands: then only the first is validated as a whole.
             is_bare = may_be_alike and type(fields) is dict and len(fields) == 1 and fields.get("command") is not None
             if is_bare and make is not None:
@@ -196,7 +208,7 @@ def _locate_duplicate(error: DuplicateId, intake: JobInput, jobs: Sequence[NewJo
     """In a batch, add the location of the last job with that ID."""
     if not intake.is_batch:
         return error
-    places = [number for (number, _), job in zip(intake.numbered(), jobs, strict=True) if job.id == error.job_id]
+    places = [number for (number, _), job in zip(intake, jobs, strict=True) if job.id == error.job_id]
     where = f"{intake.noun} {places[-1]}" if places else None
     return DuplicateId(error.job_id, where=where, twice=len(places) > 1)
 
@@ -204,7 +216,7 @@ def _locate_duplicate(error: DuplicateId, intake: JobInput, jobs: Sequence[NewJo
 def _locate_key_error(error: KeyTaken, intake: JobInput) -> KeyTaken:
     if not intake.is_batch:
         return error
-    number, _ = next(islice(intake.numbered(), error.place, None))
+    number, _ = next(islice(intake, error.place, None))
     return with_location(error, f"{intake.noun} {number}")
 
 
@@ -219,7 +231,7 @@ def _locate_parent_error(error: QueuectlError, intake: JobInput, jobs: Sequence[
 
     if intake.is_batch and isinstance(error, ParentNotFound | ParentEnded):
         children = (any(parent.id == error.ref for parent in job.depends_on) for job in jobs)
-        number = next(number for (number, _), is_it in zip(intake.numbered(), children, strict=True) if is_it)
+        number = next(number for (number, _), is_it in zip(intake, children, strict=True) if is_it)
         error.message = f"{intake.noun} {number}: {error.message}"
     return error
 

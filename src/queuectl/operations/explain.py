@@ -15,6 +15,7 @@ from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import Wait, key_full, limit_of_key, reason, waits
 from queuectl.operations.wait import is_served
 from queuectl.store.protocol import Reads
+from queuectl.text import plural
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration, from_ms, iso, to_ms
 
 MAX_COUNTED_AHEAD: Final = 10_000  # jobs
@@ -296,7 +297,7 @@ def _why_dead(job: Job) -> str:
     allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     if job.attempts >= allowed:
         return f"{job.attempts:,} of {allowed:,} runs failed, the last with {job.error}"
-    return f"{_count(job.crashes, 'worker')} died with it, as many as max-crashes allows"
+    return f"{plural(job.crashes, 'worker')} died with it, as many as max-crashes allows"
 
 
 def _span(ms: int) -> str:
@@ -305,10 +306,6 @@ def _span(ms: int) -> str:
         if ms >= above:
             return format_duration(ms - ms % step)
     return format_duration(ms)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _and_more(count: int) -> str:

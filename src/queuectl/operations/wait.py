@@ -230,11 +230,7 @@ class Progress(NamedTuple):
         return {
             "name": batch.name,
             "jobs": batch.added,
-            "done": self.done,
-            "failed": self.failed,
-            "running": self.running,
-            "waiting": self.waiting,
-            "removed": self.removed,
+            **{name: getattr(self, name) for name in ("done", "failed", "running", "waiting", "removed")},
             "states": {state.value: jobs for state, jobs in batch.states.items()},
             "rate": self.rate,
             "left_ms": self.left_ms,

@@ -255,7 +255,7 @@ def _fields(arguments: tuple[str, ...], flags: dict[str, object]) -> dict[str, o
     jobs = command_input(arguments, flags)
     if jobs.is_batch:
         raise UsageError("a schedule has one job, not a list", hint="add a schedule for each of them")
-    ((_, fields),) = jobs.numbered()
+    ((_, fields),) = jobs
     return merge_fields(fields, flags)
 
 

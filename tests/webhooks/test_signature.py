@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from queuectl.webhooks.client import is_signed, sign
+from queuectl.webhooks.delivery import is_signed, sign
 
 BODY, SECRET, AT = b'{"event": "dead"}', "a secret of two", 1_800_000_000
 

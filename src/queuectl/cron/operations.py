@@ -81,7 +81,7 @@ class CronContext(NamedTuple):
     chance: Callable[[], float]
 
 
-# ── add ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── add ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False) -> Schedule:
@@ -154,7 +154,7 @@ def _parse_request(request: ScheduleRequest, defaults: Defaults, *, now_ms: int)
     )
 
 
-# ── list ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── list ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def list_schedules(reads: Reads) -> list[ScheduleDetails]:
@@ -182,7 +182,7 @@ def _last(reads: Reads, name: str) -> PastRun | None:
     return next(iter(reads.schedule_runs(name, limit=1, fired=True)), None)
 
 
-# ── change ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run(name: str, context: CronContext) -> str:
@@ -234,7 +234,7 @@ def run_context(
     return RunContext(next_run, validate(schedule.fields, defaults), chance, lambda: new_job_ids(1)[0], since_ms)
 
 
-# ── time zones ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── time zones ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # Available without a time zone database, which some hosts lack.

@@ -1,4 +1,4 @@
-"""Copy the jobs, settings and schedules of a database into another database."""
+"""Copy, back up, restore and reset a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from queuectl.jobs.priority import Ageing, Standing, parse_ageing, rank
 from queuectl.jobs.states import TRANSITIONS, Event, State
 from queuectl.logs.parent_logs import FOLDER_SUFFIX, SUFFIX, remove_folders
 from queuectl.logs.rotation import ROTATED_SUFFIX
-from queuectl.operations.export import publish
+from queuectl.operations.export import published
 from queuectl.store.protocol import Reads, Store
 from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import TABLES, Dump, Load
@@ -160,7 +160,7 @@ class _ReleasedJobs:
         return tuple({**job, **changed}.values())
 
 
-# ── back up, restore, reset ──────────────────────────────────────────────────────────────────────────────────────────
+# ── back up, restore, reset ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 PARTIAL = ".partial"
@@ -176,22 +176,8 @@ def create_backup(store: Reads, path: str) -> int:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(partial)  # of a killed process
     store.backup(partial)
-    try:
-        size = os.path.getsize(partial)
-        publish(partial, path)
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except FileExistsError as exc:
-        raise FileExists(path) from exc
-    except OSError as exc:
-        raise FileUnwritable(path, exc.strerror or str(exc)) from exc
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-    return size
+    with published(partial, path):
+        return os.path.getsize(partial)
 
 
 def new_backup_path(home: str, clock: Clock, *, before: str) -> str:

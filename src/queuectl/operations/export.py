@@ -9,7 +9,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -113,12 +113,23 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
         fd = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError as exc:
         raise FileUnwritable(path, exc.strerror or str(exc)) from exc
+    with published(part, path), open(fd, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(fd)
+
+
+@contextmanager
+def published(part: str, path: str) -> Iterator[None]:
+    """Give a file its name when the block has completed it; else remove it. Raises FileExists or FileUnwritable."""
     try:
-        with open(fd, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(fd)
-        publish(part, path)
+        yield
+        _publish(part, path)
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except FileExistsError as exc:
         raise FileExists(path) from exc
     except OSError as exc:
@@ -128,8 +139,7 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             os.unlink(part)
 
 
-def publish(part: str, path: str) -> None:
-    """Give a complete file its name. Raises FileExistsError or OSError."""
+def _publish(part: str, path: str) -> None:
     # link, not rename: it never replaces a file that was created meanwhile.
     try:
         os.link(part, path)

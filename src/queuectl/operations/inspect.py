@@ -194,7 +194,7 @@ def _sum_states(tally: dict[str, dict[State, int]]) -> States:
     return {state.value: sum(counts.get(state, 0) for counts in tally.values()) for state in State}
 
 
-# ── dependencies ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── dependencies ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 MAX_DEPENDENCIES: Final = 10_000  # in each direction
@@ -264,7 +264,7 @@ def _follow(root: str, ask: Ask, far: Callable[[Link], str]) -> tuple[list[Link]
     return list(found.values()), False
 
 
-# ── audit log ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── audit log ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Recorded(NamedTuple):

@@ -181,7 +181,7 @@ class _RetryingReads:
         return retry_store(self._clock, lambda: list(self._store.jobs(*args, **kwargs)), until=self._until)
 
 
-# ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _NOT_COMPLETED: Final = frozenset({State.DEAD, State.CANCELLED})

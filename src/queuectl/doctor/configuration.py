@@ -4,7 +4,6 @@ be bypassed. Alerts: whether they fire, are checked and reach their receivers.""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Final
 
 from queuectl import paths
@@ -15,7 +14,7 @@ from queuectl.installation import DISTRIBUTION, conflict, repair_command
 from queuectl.policy.accounts import first_closed_directory
 from queuectl.policy.evaluator import Evaluator
 from queuectl.policy.lint import lint_policy
-from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.policy.parser import default_path, read_policy
 from queuectl.process.linux import keyring_problem
 from queuectl.secrets.files import names, unusable
 from queuectl.secrets.resolver import load_provider
@@ -46,31 +45,23 @@ def policy(target: Target) -> CheckResult:
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     found = read_policy(path, user=user)
+    accounts = Evaluator(found.policy, user=user, accounts=found.accounts).accounts()
     findings = [
         (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
         for weak in lint_policy(found.policy, user=user, accounts=found.accounts)
     ]
-    return [*findings, *_of_logs(target.home, found, user), *_of_keys(found, user)] or f"{path} holds"
-
-
-def _of_keys(found: LoadedPolicy, user: int) -> Iterator[Finding]:
-    """Jobs of other users get their own session keyring, if the system lets the supervisor create one."""
-    accounts = [
-        account for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts() if account.uid
-    ]
-    if accounts and not user and (why := keyring_problem()) is not None:
+    for account in accounts:
+        if (place := first_closed_directory(target.home, account)) is not None:
+            name = account.name
+            message = f"{name} cannot enter {place}, and so not read the logs of the jobs that run as {name}"
+            hint = "a home where all may pass by: --home /var/lib/queuectl"
+            findings.append(note("policy-logs-unreachable", message, hint))
+    # Jobs of other users get their own session keyring, if the system lets the supervisor create one.
+    if accounts and (why := keyring_problem()) is not None:
         message = f"jobs of other users inherit the session keyring of the worker ({why}), and may use the keys in it"
         hint = "start the worker with an empty one: as a system service, or with keyctl session - queuectl worker start"
-        yield note("policy-keyring", message, hint)
-
-
-def _of_logs(home: str, found: LoadedPolicy, user: int) -> Iterator[Finding]:
-    for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts():
-        if (place := first_closed_directory(home, account)) is not None:
-            message = (
-                f"{account.name} cannot enter {place}, and so not read the logs of the jobs that run as {account.name}"
-            )
-            yield note("policy-logs-unreachable", message, "a home where all may pass by: --home /var/lib/queuectl")
+        findings.append(note("policy-keyring", message, hint))
+    return findings or f"{path} holds"
 
 
 def secrets(target: Target) -> CheckResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -173,7 +172,7 @@ def create_backup(store: Reads, path: str) -> int:
     if not os.path.isdir(os.path.dirname(path)):
         raise FileUnwritable(path, "there is no such directory")
     partial = f"{path}{PARTIAL}"
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         os.unlink(partial)  # of a killed process
     store.backup(partial)
     with published(partial, path):

@@ -29,7 +29,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
 from queuectl.operations.enqueue import Advance, Fields
 from queuectl.operations.export import KIND, ConfigRecords, parse_config_record, without_existing
-from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode
+from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode, parse_json_line
 from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage
@@ -277,11 +277,7 @@ class LineRecords(RecordSource):
         text = decode(line, first_line=number)
         if is_multiline:
             return as_fields(parse_json("\n" * (number - 1) + text))
-        try:
-            return as_fields(parse_json(text))
-        except InvalidJson as error:
-            message = error.message.replace(", line 1 column", ", column")
-            raise InvalidLine(number, InvalidJson(message, hint=error.hint)) from error
+        return parse_json_line(text, number)
 
     def _require_single(self, number: int) -> None:
         if self._file.read(READ_CHUNK_BYTES).strip():

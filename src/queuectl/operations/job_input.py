@@ -58,7 +58,7 @@ class InputFormat(StrEnum):
 
 def job_lines(lines: Sequence[str], form: InputFormat, first: int = 1) -> JobInput:
     """A job for each line that is not blank. `first`: the number of the first line."""
-    read = _parse_json_line if form is InputFormat.JSONL else _parse_command_line
+    read = parse_json_line if form is InputFormat.JSONL else _parse_command_line
 
     def items() -> Iterator[Numbered]:
         for number, line in enumerate(lines, first):
@@ -72,7 +72,7 @@ def _parse_command_line(line: str, _: int) -> Fields:
     return {"command": line.removesuffix("\r")}
 
 
-def _parse_json_line(line: str, number: int) -> Fields:
+def parse_json_line(line: str, number: int) -> Fields:
     try:
         return as_fields(parse_json(line))
     except InvalidJson as error:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from queuectl.alerts.operations import AlertRequest
 from queuectl.alerts.operations import parse_alert as read_alert
@@ -149,6 +149,8 @@ def _publish(part: str, path: str) -> None:
         os.rename(part, path)
 
 
+T = TypeVar("T")
+
 KIND: Final = "kind"
 QUEUE: Final = "queue"
 SCHEDULE: Final = "schedule"
@@ -237,20 +239,16 @@ def parse_config_record(fields: Mapping[str, object], into: ConfigRecords, defau
     match fields[KIND]:
         case "queue":
             queue = check_queue(text(name, "name", example='like "mail"'))
-            _require_first(queue, into.queues, QUEUE)
-            into.queues[queue] = parse_rules(rest)
+            _add(QUEUE, into.queues, queue, parse_rules(rest))
         case "schedule":
             found = _parse_schedule(check_name(name, "name"), rest, defaults, now_ms=now_ms)
-            _require_first(found.name, into.schedules, SCHEDULE)
-            into.schedules[found.name] = found
+            _add(SCHEDULE, into.schedules, found.name, found)
         case "alert":
             alert = _parse_alert(name, rest, cwd=defaults.cwd, now_ms=now_ms)
-            _require_first(alert.name, into.alerts, ALERT)
-            into.alerts[alert.name] = alert
+            _add(ALERT, into.alerts, alert.name, alert)
         case "batch":
             batch = check_batch(name, "name")
-            _require_first(batch, into.batches, BATCH)
-            into.batches[batch] = _parse_on_complete(batch, rest, defaults)
+            _add(BATCH, into.batches, batch, _parse_on_complete(batch, rest, defaults))
         case other:
             known = f"{QUEUE}, {SCHEDULE}, {ALERT}, {BATCH}"
             raise InvalidInput(KIND, f"not known: {short_repr(other)}", hint=f"{known}, or none: it is a job")
@@ -289,9 +287,10 @@ def _find_new(
     return {name: one for name, one in records.items() if name not in there}
 
 
-def _require_first(name: str, there: Mapping[str, object], kind: str) -> None:
-    if name in there:
+def _add(kind: str, records: dict[str, T], name: str, record: T) -> None:
+    if name in records:
         raise InvalidInput("name", f"the {kind} {name!r} is in it twice", hint="omit one of the two")
+    records[name] = record
 
 
 def _require_known(given: Mapping[str, object], known: Sequence[str]) -> None:

@@ -264,7 +264,7 @@ def _for_each(
         for number, text in enumerate(lines, 1):
             if not is_skipped(text):
                 try:
-                    fields = template.fill(TemplateLine(text, number, None if colsep is None else text.split(colsep)))
+                    fields = template(TemplateLine(text, number, None if colsep is None else text.split(colsep)))
                 except UsageError as error:
                     raise intake.blame(number, error) from error
                 yield number, fields
@@ -291,11 +291,11 @@ def for_each_item(items: Sequence[str], command: str | Sequence[str], *, colsep:
 
 
 def _parse_template(command: str | Sequence[str], *, columns: bool) -> Template:
-    from queuectl.jobs.templates import ArgvTemplate, ShellTemplate
+    from queuectl.jobs.templates import argv_template, shell_template
 
-    return (
-        ShellTemplate(command, columns=columns) if isinstance(command, str) else ArgvTemplate(command, columns=columns)
-    )
+    if isinstance(command, str):
+        return shell_template(command, columns=columns)
+    return argv_template(command, columns=columns)
 
 
 def make_array(fields: Fields, text: str, *, flags: Fields, subject: str = "--array") -> JobInput:

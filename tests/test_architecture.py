@@ -135,7 +135,7 @@ STARTS: tuple[str, ...] = (
 # By module: what it starts. GATED: what a user names, so the module has to ask the gate.
 GATED = "what a user names: "
 STARTERS: Mapping[str, str] = {
-    "alerts/delivery.py": GATED + "alert commands, where no worker is alive",
+    "alerts/evaluator.py": GATED + "alert commands, where no worker is alive",
     "policy/gate.py": GATED + "this is the gate",
     "secrets/resolver.py": GATED + "the secret provider",
     "worker/launcher.py": GATED + "jobs",

@@ -66,10 +66,10 @@ def test_a_message_of_an_alert_that_waits_for_long_is_noted(home: Path) -> None:
         store.add_alert(Alert("late", Kind.DEAD, 1, None, None, 0, None, None, "page", "/", now))
         told = store.alert("late")._replace(told_ms=now, checked_ms=now)
         store.update_alert(told, [notification_job(told, Notification("call", AlertEvent.FIRING, 1, now))])
-        assert alerts(target(home, store)).findings == []
+        assert alerts(target(home, store)) == "1 alert, none firing"
         clock.advance(601)
         store.update_alert(store.alert("late")._replace(checked_ms=clock.now_ms()))
-        (finding,) = alerts(target(home, store)).findings
+        (finding,) = alerts(target(home, store))
         assert finding.message == "the last message of late has waited for 10m1s"
         assert finding.hint == "see why: queuectl explain call"
 
@@ -111,9 +111,9 @@ def test_a_network_disk_is_a_problem_for_a_file_and_a_note_for_a_home(home: Path
 
 def test_a_clock_that_differs_from_the_databases_is_told(home: Path) -> None:
     with postgres.server().store() as url, closing(open_store(str(home), url)) as store:
-        assert check_clock(target(home, store)).findings == ()
+        assert check_clock(target(home, store)) == "agrees with the database"
         own = FakeClock()  # years from what the server says
-        (found,) = check_clock(target(home, store, clock=own)).findings
+        (found,) = check_clock(target(home, store, clock=own))
         assert (found.code, found.severity) == ("clock-differs", Severity.NOTE)
         assert "the database's" in found.message
 
@@ -130,7 +130,7 @@ def barred(_: Target) -> CheckResult:
 
 
 def test_a_check_that_fails_is_a_finding_and_the_others_still_run(home: Path) -> None:
-    checks = [Check("broken", broken), Check("barred", barred), Check("sound", lambda _: CheckResult("all is well"))]
+    checks = [Check("broken", broken), Check("barred", barred), Check("sound", lambda _: "all is well")]
     first, second, third = examine(target(home), checks)
     assert first.findings[0].message == "cannot be checked: ZeroDivisionError"
     assert second.findings[0].message == "cannot be checked: /some/file: Permission denied"
@@ -143,10 +143,8 @@ def test_what_needs_a_store_is_not_looked_at_without_one(home: Path) -> None:
 
 
 def test_the_worst_finding_of_a_check_is_its_status(home: Path) -> None:
-    both = CheckResult("", [note("a", "b", "c"), problem("a", "b", "c")])
-    checked = examine(
-        target(home), [Check("both", lambda _: both), Check("one", lambda _: CheckResult("", both.findings[:1]))]
-    )
+    both = [note("a", "b", "c"), problem("a", "b", "c")]
+    checked = examine(target(home), [Check("both", lambda _: both), Check("one", lambda _: both[:1])])
     assert [one.status for one in checked] == ["problem", "note"]
 
 
@@ -154,9 +152,7 @@ def test_a_repair_that_fails_does_not_keep_the_others_from_it(home: Path) -> Non
     def cannot() -> str:
         raise PermissionError(1, "Operation not permitted", "/some/file")
 
-    seen = CheckResult(
-        "", [problem("a", "b", "c", cannot), note("d", "e", "f", lambda: "done it"), note("g", "h", "i")]
-    )
+    seen = [problem("a", "b", "c", cannot), note("d", "e", "f", lambda: "done it"), note("g", "h", "i")]
     done = fix(examine(target(home), [Check("x", lambda _: seen)]))
     assert [(one.code, one.done, one.message) for one in done] == [
         ("a", False, "/some/file: Operation not permitted"),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from enum import StrEnum
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from queuectl.units import (
     parse_duration_ms,
     parse_size,
     parse_time_ms,
+    to_json,
 )
 from tests.messages import assert_readable
 
@@ -422,3 +425,22 @@ def test_an_error_is_on_one_line(text: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         parse_array(text, subject="--array")
     assert refusal.value.message.isprintable()
+
+
+class Color(StrEnum):
+    RED = "red"
+
+
+class Thing(NamedTuple):
+    name: str
+    color: Color
+    made_at: datetime | None
+
+
+def test_a_value_has_the_form_of_json_at_every_depth() -> None:
+    made_at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    things = (Thing("a", Color.RED, made_at), Thing("b", Color.RED, None))
+    first = {"name": "a", "color": "red", "made_at": "2026-01-02T03:04:05.000Z"}
+    found = to_json({"things": things, "count": 2, "part": 0.5, "more": False})
+    assert found == {"things": [first, {**first, "name": "b", "made_at": None}], "count": 2, "part": 0.5, "more": False}
+    assert type(found["things"][0]["color"]) is str

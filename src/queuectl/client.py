@@ -27,11 +27,10 @@ from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import BulkResult, Job, Worker
 from queuectl.jobs.spec import Defaults
-from queuectl.operations import batches, control, inspect, job_input, logs, queues
-from queuectl.operations import graph as graphs
+from queuectl.operations import control, inspect, job_input, logs, queues
 from queuectl.operations import wait as waiting
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.enqueue import Fields, JobInput, ParsedJobs, add, job_defaults, prepare, queued
+from queuectl.operations.enqueue import Fields, JobInput, add, job_defaults, job_list, prepare, queued, single_job
 from queuectl.operations.query import parse_count, parse_filter, parse_sort
 from queuectl.paths import trusts_home
 from queuectl.settings import Settings
@@ -136,7 +135,7 @@ class Queue:
         if unique is not None:
             fields = {"unique_key": unique, **fields}
         job = to_job_fields({"command": command, "argv": argv, **fields})
-        return self._add(ParsedJobs([job], is_batch=False), {})[0]
+        return self._add(single_job(job), {})[0]
 
     def enqueue_many(
         self, jobs: Iterable[str | Mapping[str, Any]], *, batch: str | None = None, on_complete: str | None = None
@@ -151,7 +150,7 @@ class Queue:
         [0, 7]
         """
         items = [_parse_item(job, number) for number, job in enumerate(_require_many(jobs, "jobs"), 1)]
-        return self._add(ParsedJobs(items, is_batch=True), {}, batch=batch, on_complete=on_complete)
+        return self._add(job_list(items), {}, batch=batch, on_complete=on_complete)
 
     def enqueue_each(
         self,
@@ -264,11 +263,11 @@ class Queue:
         ...     queue.batch("nightly")["waiting"]
         2
         """
-        return batches.progress(self._open_reads(), name).to_dict()
+        return waiting.progress(self._open_reads(), name).to_dict()
 
     def batches(self) -> list[dict[str, Any]]:
         """Return all batches, newest first, as `batch list --json` does."""
-        return [one.to_dict() for one in batches.all_progress(self._open_reads())]
+        return [one.to_dict() for one in waiting.all_progress(self._open_reads())]
 
     def graph(self, job_id: str) -> dict[str, Any]:
         """Return the direct and indirect dependencies of the job and the jobs that depend on it, as `graph --json` does.
@@ -280,7 +279,7 @@ class Queue:
         ['waiting']
         """
         reads = self._open_reads()
-        return graphs.graph(reads, resolve(reads, job_id)).to_dict()
+        return inspect.graph(reads, resolve(reads, job_id)).to_dict()
 
     def history(self, job_id: str) -> list[dict[str, Any]]:
         """Return all runs of the job, oldest first, as `show --json` does."""
@@ -333,7 +332,7 @@ class Queue:
 
     def wait_batch(self, name: str, timeout: Duration | None = None) -> dict[str, Any]:
         """Return the batch when none of its jobs waits or runs. Raises BatchNotFound or WaitTimeout."""
-        return batches.wait(self._open_reads(), self._clock, name, timeout=parse_timeout(timeout)).to_dict()
+        return waiting.wait_batch(self._open_reads(), self._clock, name, timeout=parse_timeout(timeout)).to_dict()
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from queuectl.clock import Clock
 from queuectl.config import environ
 from queuectl.cron import operations as cron
-from queuectl.cron.zones import local_zone_name
+from queuectl.cron.operations import local_zone_name
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.model import BulkResult, Job

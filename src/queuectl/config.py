@@ -9,7 +9,8 @@ import contextlib
 import os
 import pwd
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UsageError
@@ -38,9 +39,8 @@ def load_settings(stored: Mapping[str, str], environ: Mapping[str, str]) -> Sett
     values: dict[str, Value] = {}
     origins: dict[str, str] = {}
     for key in KEYS:
-        variable = _variable(key, environ)
-        if variable is not None:
-            value, origin = key.parse(environ[variable], subject=variable), "env"
+        if (given := _from_environment(key, environ)) is not None:
+            (value,), origin = given, "env"
         elif key.name in stored:
             value, origin = _parse_stored(key, stored[key.name]), "stored"
         else:
@@ -53,32 +53,28 @@ def load_settings(stored: Mapping[str, str], environ: Mapping[str, str]) -> Sett
 def check_environment(environ: Mapping[str, str]) -> None:
     """Raise InvalidInput for an invalid variable, even if this command does not use it."""
     for key in KEYS:
-        if (variable := _variable(key, environ)) is not None:
-            key.parse(environ[variable], subject=variable)
+        _from_environment(key, environ)
     # One alone can only be checked together with the stored settings: they may hold the other.
-    if all(_variable(resolve_key(name), environ) for name in ("lease", "heartbeat")):
+    if all(_from_environment(resolve_key(name), environ) for name in ("lease", "heartbeat")):
         load_settings({}, environ)
 
 
 def faults(stored: Mapping[str, str], environ: Mapping[str, str]) -> list[UsageError]:
     """All errors in the settings: of each variable, of each stored value, and, if there are none, of their combination."""
     found: list[UsageError] = []
+
+    def check(read: Callable[[], object]) -> None:
+        try:
+            read()
+        except UsageError as error:
+            found.append(error)
+
     for key in KEYS:
-        try:
-            if (variable := _variable(key, environ)) is not None:
-                key.parse(environ[variable], subject=variable)
-        except UsageError as error:
-            found.append(error)
-        try:
-            if key.name in stored:
-                _parse_stored(key, stored[key.name])
-        except UsageError as error:
-            found.append(error)
+        check(partial(_from_environment, key, environ))
+        if key.name in stored:
+            check(partial(_parse_stored, key, stored[key.name]))
     if not found:
-        try:
-            load_settings(stored, environ)
-        except UsageError as error:
-            found.append(error)
+        check(lambda: load_settings(stored, environ))
     return found
 
 
@@ -105,7 +101,8 @@ def change_settings(stored: Mapping[str, str], wanted: Mapping[str, str | None])
     return changes
 
 
-def _variable(key: Key, environ: Mapping[str, str]) -> str | None:
+def _from_environment(key: Key, environ: Mapping[str, str]) -> tuple[Value] | None:
+    """The value of the variable of this key; None if there is none."""
     found = [name for name in key.variables if name in environ]
     if not found:
         return None
@@ -118,7 +115,7 @@ def _variable(key: Key, environ: Mapping[str, str]) -> str | None:
     for other in found[1:]:
         if environ[other] != environ[found[0]]:
             raise InvalidInput(other, f"is an alias of {found[0]} with another value", hint="unset one of the two")
-    return found[0]
+    return (key.parse(environ[found[0]], subject=found[0]),)
 
 
 def _parse_stored(key: Key, text: str) -> Value:

@@ -28,13 +28,13 @@ MAX_WEBHOOK_SECRET_CHARS: Final = 256
 
 
 class Kind(NamedTuple):
-    """A type of setting: how its values are parsed, formatted (in a form that `parse` accepts) and typed in JSON."""
+    """A type of setting: how its values are parsed and formatted, in a form that `parse` accepts. In JSON, None is null."""
 
     form: str
     parse: Callable[[str, str], Value]
     text: Callable[[Any], str] = str
-    json: Callable[[Any], Json] | None = None  # None: as `redacted`
-    redacted: Callable[[Any], str] | None = None  # `text` without secrets; None: the same
+    is_plain: bool = False  # the same in JSON, which has the other values as text
+    redacted: Callable[[Any], str] | None = None  # `text` without secrets, but not of None; None: the same
 
 
 def _refusal(subject: str, form: str, text: str) -> InvalidInput:
@@ -49,7 +49,7 @@ def _integer(low: int, high: int) -> Kind:
             raise _refusal(subject, form, text)
         return int(text)
 
-    return Kind(form=form, parse=parse, json=int)
+    return Kind(form=form, parse=parse, is_plain=True)
 
 
 def _number(low: float, high: float | None) -> Kind:
@@ -70,7 +70,7 @@ def _number(low: float, high: float | None) -> Kind:
         # Without an exponent, which `parse` does not accept: Python writes 1e+16 and 1e-05.
         return format(Decimal(repr(value)), "f").removesuffix(".0")
 
-    return Kind(form=form, parse=parse, text=text, json=float)
+    return Kind(form=form, parse=parse, text=text, is_plain=True)
 
 
 def _boolean() -> Kind:
@@ -81,7 +81,7 @@ def _boolean() -> Kind:
             raise InvalidInput(subject, f"expected true or false, got {short_repr(text)}", hint="true or false")
         return words[text.lower()]
 
-    return Kind(form="true or false", parse=parse, text=lambda value: "true" if value else "false", json=bool)
+    return Kind(form="true or false", parse=parse, text=lambda value: "true" if value else "false", is_plain=True)
 
 
 def _duration(low_ms: int, high_ms: int, *, nothing: str | None = None, zero_is_nothing: bool = False) -> Kind:
@@ -104,10 +104,7 @@ def _duration(low_ms: int, high_ms: int, *, nothing: str | None = None, zero_is_
             raise InvalidInput(subject, f"expected {limits}, got {short_repr(text)}", hint=f"{subject} takes {form}")
         return ms
 
-    def write(ms: int | None) -> str:
-        return str(nothing) if ms is None else format_duration(ms)
-
-    return Kind(form=form, parse=parse, text=write, json=lambda ms: None if ms is None else format_duration(ms))
+    return Kind(form=form, parse=parse, text=lambda ms: str(nothing) if ms is None else format_duration(ms))
 
 
 def _size(low: int, high: int) -> Kind:
@@ -138,18 +135,13 @@ def _url() -> Kind:
 
         return parse_url_or_none(text, subject) or None
 
-    def redacted(url: str | None) -> str:
+    def redacted(url: str) -> str:
         from queuectl.webhooks.rules import redact_url
 
-        return "none" if url is None else redact_url(url)
+        return redact_url(url)
 
-    return Kind(
-        form="an http or https URL, or none",
-        parse=parse,
-        text=lambda url: url or "none",
-        json=lambda url: None if url is None else redacted(url),
-        redacted=redacted,
-    )
+    form = "an http or https URL, or none"
+    return Kind(form=form, parse=parse, text=lambda url: url or "none", redacted=redacted)
 
 
 def _secret() -> Kind:
@@ -168,13 +160,7 @@ def _secret() -> Kind:
             raise InvalidInput(subject, f"expected {form}", hint=hint)
         return text
 
-    return Kind(
-        form=form,
-        parse=parse,
-        text=lambda secret: secret or "none",
-        json=lambda secret: None if secret is None else HIDDEN,
-        redacted=lambda secret: "none" if secret is None else HIDDEN,
-    )
+    return Kind(form=form, parse=parse, text=lambda secret: secret or "none", redacted=lambda _: HIDDEN)
 
 
 def _ageing() -> Kind:
@@ -211,10 +197,12 @@ class Key(NamedTuple):
 
     def redacted(self, value: Value) -> str:
         """`text` without secrets."""
-        return (self.kind.redacted or self.kind.text)(value)
+        return (self.kind.text if value is None else self.kind.redacted or self.kind.text)(value)
 
     def json(self, value: Value) -> Json:
-        return self.redacted(value) if self.kind.json is None else self.kind.json(value)
+        if value is None or self.kind.is_plain:
+            return value  # type: ignore[return-value] # no Ageing
+        return self.redacted(value)
 
 
 # fmt: off

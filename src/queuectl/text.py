@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NoReturn
 
-from queuectl.errors import InvalidJson
+from queuectl.errors import InvalidJson, UnknownName
 
 MAX_REPR_CHARS: Final = 60
 MAX_REPR_INTEGER_BITS: Final = 200  # Python refuses to format integers of more than 4300 digits
@@ -35,6 +35,12 @@ def short_repr(value: object) -> str:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`1 job`, `2 jobs`; with `many` for other plurals."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def shortened(names: Sequence[str], most: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def command_line(command: str | None, argv: Sequence[str] | None) -> str:
@@ -87,6 +93,12 @@ def closest_match(name: str, known: Iterable[str]) -> str | None:
 
     found = difflib.get_close_matches(truncate(name), list(known), n=1)
     return found[0] if found else None
+
+
+def unknown_name(what: str, name: object, known: Iterable[str]) -> UnknownName:
+    """The error for a name that is not one of these."""
+    shown, names = truncate(str(name)), list(known)
+    return UnknownName(what, shown, nearest=closest_match(shown.lower().replace("-", "_"), names), known=names)
 
 
 MAX_JSON_DEPTH: Final = 100

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final, NamedTuple
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput
 from queuectl.text import short_repr
@@ -222,6 +223,27 @@ def iso(moment: datetime | None) -> str | None:
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
     return moment.isoformat("T", "milliseconds")[:23] + "Z"
+
+
+_PLAIN: Final = frozenset({type(None), str, int, float, bool})
+
+
+def to_json(value: Any) -> Any:
+    """A value in the form that it has in JSON: a time in ISO 8601, an enum by its value, a tuple as a list, or as an object if it has names.
+    The same for the items of a collection."""
+    if type(value) in _PLAIN:
+        return value
+    match value:
+        case Enum():
+            return value.value
+        case datetime():
+            return iso(value)
+        case tuple() | list():
+            fields = getattr(value, "_fields", None)
+            items = [to_json(one) for one in value]
+            return items if fields is None else dict(zip(fields, items, strict=True))
+        case _:
+            return {key: to_json(one) for key, one in value.items()}
 
 
 # ── index ranges ────────────────────────────────────────────────────────────────────────────────────────────────────

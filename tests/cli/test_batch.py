@@ -13,7 +13,7 @@ import pytest
 from queuectl.cli.app import App
 from queuectl.cli.commands.wait import MIN_BAR_WIDTH, bar_line
 from queuectl.jobs.states import State
-from queuectl.operations.batches import Progress
+from queuectl.operations.wait import Progress
 from queuectl.store.types import Batch
 from tests.program import Program, WorkerProcess
 from tests.terminal import Terminal, plain

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queuectl.cron.expression import parse_expression, timetable
 from queuectl.cron.schedule import (
     HELD_RECHECK_MS,
     MAX_ENUMERATED_RUNS,
@@ -34,7 +35,7 @@ from queuectl.cron.schedule import (
     set_next,
 )
 from queuectl.errors import InvalidInput, ScheduleExists, ScheduleNotFound
-from queuectl.jobs.spec import Defaults
+from queuectl.jobs.spec import Defaults, validate
 from queuectl.jobs.states import State
 
 T = 1_767_323_040_000  # a whole minute
@@ -66,7 +67,8 @@ def schedule(**changes: Any) -> Schedule:
 
 def means(one: Schedule, *, since_ms: int = 0, chance: float = 0.5) -> RunContext:
     ids = (f"j{number}" for number in itertools.count(1))
-    return RunContext.of(one, DEFAULTS, zone=UTC, chance=lambda: chance, new_id=lambda: next(ids), since_ms=since_ms)
+    next_run = timetable(parse_expression(one.expression), zone=UTC, anchor_ms=one.anchor_ms)
+    return RunContext(next_run, validate(one.fields, DEFAULTS), lambda: chance, lambda: next(ids), since_ms)
 
 
 def look(one: Schedule, at: int, *unended: UnfinishedJob, since_ms: int = 0) -> ScheduleChange | None:

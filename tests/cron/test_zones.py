@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from queuectl.cron.zones import find_zone, local_zone_name
+from queuectl.cron.operations import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, ZonesMissing
 
 

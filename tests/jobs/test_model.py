@@ -163,3 +163,16 @@ def test_a_bulk_result_has_the_code_and_message_of_each_refusal() -> None:
         "done": ["a"],
         "refused": [{"id": "b", "code": "job-not-found", "message": "no job 'b'"}],
     }
+
+
+def test_each_name_is_tried_once_and_one_that_is_unknown_is_refused() -> None:
+    tried: list[str] = []
+
+    def act(name: str) -> None:
+        tried.append(name)
+        if name == "b":
+            raise JobNotFound(name)
+
+    result = BulkResult.of_each(["a", "b", "a", "c"], act)
+    assert tried == ["a", "b", "c"]
+    assert (result.done, [refused.id for refused in result.refused]) == (["a", "c"], ["b"])

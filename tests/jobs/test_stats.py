@@ -14,7 +14,6 @@ from queuectl.jobs.stats import (
     MAX_NAMED_QUEUES,
     OTHER_QUEUES,
     Counts,
-    Histogram,
     Point,
     Snapshot,
     Span,
@@ -226,9 +225,9 @@ def test_minutes_are_kept_for_a_day_and_hours_for_ninety() -> None:
 
 def test_a_prometheus_histogram_is_cumulative() -> None:
     counts = (1, 2, *(0,) * (len(BOUNDS) - 2), 3)
-    found = Histogram.of(TimeBuckets(counts, total_ms=1500))
-    assert found.buckets[:3] == ((0.01, 1), (0.025, 3), (0.05, 3))
-    assert (found.sum, found.count) == (1.5, 6)
+    found = TimeBuckets(counts, total_ms=1500)
+    assert found.cumulative[:3] == [(0.01, 1), (0.025, 3), (0.05, 3)]
+    assert (len(found.cumulative), found.jobs) == (len(BOUNDS), 6)
 
 
 def test_without_values_there_is_no_distribution() -> None:

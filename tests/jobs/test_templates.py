@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queuectl.errors import InvalidInput, UsageError
-from queuectl.jobs.templates import ArgvTemplate, ShellTemplate, TemplateLine, find_placeholders, shell_quote
+from queuectl.jobs.templates import TemplateLine, argv_template, find_placeholders, shell_quote, shell_template
 from tests.messages import assert_readable
 
 
 def argv(*words: str, line: str = "a b/c d.tar.gz", columns: list[str] | None = None) -> list[str]:
-    filled = ArgvTemplate(words, columns=columns is not None).fill(TemplateLine(line, 7, columns))["argv"]
+    filled = argv_template(words, columns=columns is not None)(TemplateLine(line, 7, columns))["argv"]
     assert isinstance(filled, list)
     return filled
 
@@ -55,7 +55,7 @@ def test_a_backslash_makes_it_plain_text() -> None:
 
 
 def test_a_shell_template_quotes_the_line() -> None:
-    filled = ShellTemplate("gzip <{} >{/}.gz", columns=False).fill(TemplateLine("it's/a", 1, None))
+    filled = shell_template("gzip <{} >{/}.gz", columns=False)(TemplateLine("it's/a", 1, None))
     assert filled == {"command": "gzip <'it'\\''s/a' >'a'.gz"}
 
 
@@ -66,7 +66,7 @@ def test_a_shell_template_quotes_every_line(word: str) -> None:
 
 def test_a_shell_template_without_a_placeholder_is_rejected() -> None:
     with pytest.raises(UsageError, match="no placeholder") as raised:
-        ShellTemplate("gzip \\{}", columns=False)
+        shell_template("gzip \\{}", columns=False)
     assert_readable(raised.value)
 
 
@@ -144,7 +144,7 @@ def test_the_suggested_command_has_the_intended_meaning(text: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         find_placeholders(text, columns=True)
     instead = raised.value.hint.partition("after it: ")[2]
-    command = ShellTemplate(instead, columns=False).fill(TemplateLine("x 'y", 1, None))["command"]
+    command = shell_template(instead, columns=False)(TemplateLine("x 'y", 1, None))["command"]
     shown = subprocess.run(["/bin/sh", "-c", str(command)], capture_output=True, text=True, check=True).stdout
     assert shown == text.removeprefix("echo ").replace("'", "").replace('"', "").replace("{}", "x 'y") + "\n"
 
@@ -208,8 +208,8 @@ def words(script: str) -> bytes | None:
 @settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINES | NASTY, min_size=1, max_size=20))
 def test_the_shell_gets_any_line_as_exactly_one_word(lines: list[str]) -> None:
-    template = ShellTemplate("printf '%s\\0' {} x{}y", columns=False)
-    script = "\n".join(str(template.fill(TemplateLine(line, 1, None))["command"]) for line in lines)
+    template = shell_template("printf '%s\\0' {} x{}y", columns=False)
+    script = "\n".join(str(template(TemplateLine(line, 1, None))["command"]) for line in lines)
     assert words(script) == b"".join(f"{line}\0x{line}y\0".encode() for line in lines)
 
 
@@ -218,12 +218,12 @@ def test_the_shell_gets_any_line_as_exactly_one_word(lines: list[str]) -> None:
 def test_a_line_is_never_run_as_a_command(before: str, after: str) -> None:
     """The line prints something if any part of it is run as a command."""
     try:
-        template = ShellTemplate(f": {before}{{}}{after}", columns=False)
+        template = shell_template(f": {before}{{}}{after}", columns=False)
     except UsageError:
         return
     evil = "'; echo PWNED; '\"; echo PWNED; \"`echo PWNED >&2`$(echo PWNED >&2)\necho PWNED\n#\\"
     done = subprocess.run(
-        ["/bin/sh", "-c", str(template.fill(TemplateLine(evil, 1, None))["command"])],
+        ["/bin/sh", "-c", str(template(TemplateLine(evil, 1, None))["command"])],
         capture_output=True,
         cwd="/",
         timeout=20,

@@ -18,7 +18,7 @@ from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.outcome import Ending, Exited, NotStarted, Released, Signalled, TimedOut
 from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
-from queuectl.operations.copy import CopyResult, copy_store
+from queuectl.operations.backup import CopyResult, copy_store
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP
 from queuectl.store.protocol import Store
 from queuectl.store.transfer import SAMPLES, TABLES

@@ -181,7 +181,7 @@ def test_a_clock_that_was_put_back_neither_stops_the_points_nor_counts_twice(
     found = store.points(Span.MINUTE, since_ms=0)
     assert sum(point.counts.enqueued for point in found) == 2
     assert sum(point.run.jobs for point in found) == 1
-    assert store.histograms()["default"][0].count == 1
+    assert store.histograms()["default"][0].jobs == 1
 
 
 def test_a_clock_that_was_far_ahead_is_forgotten(sampled: Store, worker: Hands, clock: FakeClock) -> None:
@@ -192,7 +192,7 @@ def test_a_clock_that_was_far_ahead_is_forgotten(sampled: Store, worker: Hands, 
     sampled.enqueue([new_job()])
     worker.run()
     minute(sampled, clock)
-    assert sampled.histograms()["default"][0].count == 1
+    assert sampled.histograms()["default"][0].jobs == 1
 
 
 def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, clock: FakeClock) -> None:
@@ -200,7 +200,7 @@ def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, 
         sampled.enqueue([new_job()])
         worker.run()
         clock.advance(HOUR / 2)
-    assert sampled.histograms()["default"][0].count == 2
+    assert sampled.histograms()["default"][0].jobs == 2
     minute(sampled, clock, seconds=10)
     point = sampled.points(Span.MINUTE, since_ms=0)[-1]
     assert (point.counts.completed, point.run.jobs) == (2, 1)
@@ -210,7 +210,7 @@ def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, 
 
 
 def counts(store: Store) -> dict[str, int]:
-    return {queue: run.count for queue, (run, _) in store.histograms().items()}
+    return {queue: run.jobs for queue, (run, _) in store.histograms().items()}
 
 
 @pytest.mark.parametrize("ms", [*BOUNDS_MS, *(bound + 1 for bound in BOUNDS_MS), 0, 1])
@@ -223,8 +223,8 @@ def test_every_time_is_in_its_bucket_before_and_after_a_sample(
     wanted = tuple((bound, int(ms <= bound * 1000)) for bound in BOUNDS)
     for _ in range(2):
         run, wait = sampled.histograms()["default"]
-        assert (run.buckets, run.sum, run.count) == (wanted, ms / 1000, 1)
-        assert wait.count == 1
+        assert (tuple(run.cumulative), run.total_ms, run.jobs) == (wanted, ms, 1)
+        assert wait.jobs == 1
         minute(sampled, clock)
 
 

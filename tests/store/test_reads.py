@@ -12,7 +12,7 @@ from queuectl import errors
 from queuectl.jobs.model import Job
 from queuectl.jobs.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
 from queuectl.jobs.states import State
-from queuectl.jobs.stats import Histogram, Span, Spread, Throughput
+from queuectl.jobs.stats import Span, Spread, Throughput, TimeBuckets
 from queuectl.store.protocol import Store
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE
@@ -411,12 +411,12 @@ def test_histograms_count_up_to_each_bound_by_queue(store: Store, worker: Hands,
     completed(store, worker, clock, [0.25], queue="b")
     histograms = store.histograms()
 
-    def up_to(histogram: Histogram) -> list[int]:
-        return [dict(histogram.buckets)[bound] for bound in (0.5, 1, 5, 86_400)]
+    def up_to(times: TimeBuckets) -> list[int]:
+        return [dict(times.cumulative)[bound] for bound in (0.5, 1, 5, 86_400)]
 
     run, wait = histograms["a"]
-    assert (up_to(run), run.sum, run.count) == ([1, 2, 3, 4], 9.501, 4)
-    assert (up_to(wait), wait.sum, wait.count) == ([0, 0, 4, 4], 8.0, 4)
+    assert (up_to(run), run.total_ms, run.jobs) == ([1, 2, 3, 4], 9501, 4)
+    assert (up_to(wait), wait.total_ms, wait.jobs) == ([0, 0, 4, 4], 8000, 4)
     assert up_to(histograms["b"][0]) == [1, 1, 1, 1]
 
 

@@ -148,7 +148,7 @@ def test_every_response_of_the_scenario_matches_its_schema(server: Server, worke
 
 
 def test_a_field_added_to_the_job_spec_appears_in_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(spec._FIELDS, "weight", (spec._SLOT["priority"], fields.priority))
+    monkeypatch.setitem(spec._FIELDS, "weight", (spec._AT.priority, fields.priority))
     assert schemas.of_fields()["weight"] == {
         "type": ["integer", "null"],
         "minimum": -1_000_000,

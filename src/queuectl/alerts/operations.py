@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from queuectl.alerts.rules import Alert, Kind
-from queuectl.errors import AlertNotFound, InvalidInput, UsageError
+from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs import fields
-from queuectl.jobs.model import BulkResult, Refusal
+from queuectl.jobs.model import BulkResult
 from queuectl.store.alerts import last_notifications
 from queuectl.store.protocol import Reads, Store
 from queuectl.text import short_repr
@@ -73,16 +73,11 @@ def add(request: AlertRequest, *, cwd: str, reads: Callable[[], Reads], open_sto
 
 
 def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: Callable[[], Store]) -> BulkResult:
-    answer = BulkResult([], [])
-    for name in dict.fromkeys(names):
-        try:
-            reads().alert(name)  # before open_store, which creates a database
-            open_store().remove_alert(name)
-        except AlertNotFound as error:
-            answer.refused.append(Refusal(name, error))
-        else:
-            answer.done.append(name)
-    return answer
+    def remove(name: str) -> None:
+        reads().alert(name)  # before open_store, which creates a database
+        open_store().remove_alert(name)
+
+    return BulkResult.of_each(names, remove)
 
 
 def firing(reads: Reads) -> list[Alert]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, assert_never
 
 from queuectl.cron.schedule import format_time
-from queuectl.text import WEBHOOK_QUEUE
+from queuectl.text import WEBHOOK_QUEUE, plural
 from queuectl.units import MINUTE_MS, format_duration, to_seconds
 from queuectl.webhooks.rules import redact_url
 
@@ -110,7 +110,7 @@ class Alert(NamedTuple):
         match self.kind:
             case Kind.DEAD:
                 period = "" if self.within_ms is None else f" within {format_duration(self.within_ms)}"
-                return f"{_jobs(self.threshold)} dead{period}{where}"
+                return f"{plural(self.threshold, 'job')} dead{period}{where}"
             case Kind.OLDEST:
                 return f"oldest job waits {format_duration(self.threshold)}{where}"
             case Kind.NO_WORKER:
@@ -126,7 +126,7 @@ class Alert(NamedTuple):
             case Kind.DEAD:
                 verb = "are dead" if self.within_ms is None else f"died within {format_duration(self.within_ms)}"
                 verb = verb.replace("are", "is") if value == 1 else verb
-                return f"{_jobs(value)}{where} {verb}"
+                return f"{plural(value, 'job')}{where} {verb}"
             case Kind.OLDEST:
                 return f"the oldest job{where} has waited for {whole}" if value else f"no job{where} waits"
             case Kind.NO_WORKER:
@@ -222,7 +222,3 @@ def _values(alert: Alert, figures: Mapping[str, int]) -> list[int]:
     if alert.queue is not None:
         return [figures.get(alert.queue, 0)]
     return [figure for queue, figure in figures.items() if queue != WEBHOOK_QUEUE]
-
-
-def _jobs(number: int) -> str:
-    return f"{number:,} job" if number == 1 else f"{number:,} jobs"

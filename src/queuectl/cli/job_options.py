@@ -18,7 +18,7 @@ from queuectl.cli.completion import complete_batches, complete_job_list, complet
 from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
 from queuectl.jobs.spec import check_field
-from queuectl.operations.enqueue import JobInput, ParsedJobs, looks_like_json, parse_arguments
+from queuectl.operations.enqueue import JobInput, looks_like_json, parse_arguments, single_job
 from queuectl.text import escape_control
 
 STDIN: Final = "-"
@@ -266,7 +266,7 @@ def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
 def command_input(arguments: tuple[str, ...], flags: Mapping[str, object]) -> JobInput:
     """The job, or the jobs of a JSON array, that the arguments describe."""
     if not arguments:
-        return ParsedJobs([{}], is_batch=False)
+        return single_job({})
     if "command" in flags and not looks_like_json(arguments[0]):
         raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
     if not arguments[0] or not "".join(arguments).strip():

@@ -11,12 +11,10 @@ from queuectl.cli.render import field_lines, table_lines
 from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import Job, Run
-from queuectl.jobs.outcome import Ending
+from queuectl.jobs.outcome import Ending, allowed_failures
 from queuectl.jobs.resources import format_limits, usage_text
-from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
-from queuectl.operations.graph import MAX_DEPENDENCIES, Graph
-from queuectl.operations.inspect import JobDetails
+from queuectl.operations.inspect import MAX_DEPENDENCIES, Graph, JobDetails
 from queuectl.store.types import Link
 from queuectl.text import command_line, escape_control, plural
 from queuectl.units import format_duration, humanize_duration, humanize_elapsed, humanize_time, to_ms

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from queuectl.cron.expression import normalize, parse_expression, require_a_run, timetable
 from queuectl.cron.schedule import (
@@ -21,16 +24,16 @@ from queuectl.cron.schedule import (
     run_now,
     set_next,
 )
-from queuectl.cron.zones import find_zone
-from queuectl.errors import Conflict, InvalidInput, NotFound, ScheduleNotFound
+from queuectl.errors import InvalidInput, ScheduleNotFound, ZonesMissing
 from queuectl.errors.jobs import NotFired
 from queuectl.jobs.fields import schedule as check_name
 from queuectl.jobs.fields import text
-from queuectl.jobs.model import BulkResult, Refusal
+from queuectl.jobs.model import BulkResult
 from queuectl.jobs.spec import Defaults, validate
 from queuectl.store.enqueue import new_job_ids
 from queuectl.store.protocol import Reads, Store
-from queuectl.store.schedules import RUNS_KEPT, Rule
+from queuectl.store.schedules import RUNS_KEPT
+from queuectl.text import closest_match, short_repr
 from queuectl.units import parse_duration_ms, parse_time_ms
 
 MAX_PREVIEWED_RUNS: Final = 1000
@@ -89,8 +92,7 @@ def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False
     # From here on by the clock of the store, which may differ.
     now = store.now_ms()
     schedule = schedule._replace(anchor_ms=now, created_ms=now, updated_ms=now)
-    runs = _run_context(schedule, defaults, context)
-    schedule = set_next(schedule, runs, after_ms=now)
+    schedule = set_next(schedule, run_context(schedule, defaults, context.chance), after_ms=now)
     if not replace:
         store.add_schedule(schedule)
         return schedule
@@ -101,13 +103,11 @@ def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False
     return store.schedule(request.name)
 
 
-def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int, chance: Callable[[], float]) -> Schedule:
+def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int) -> Schedule:
     """An imported schedule with its next run."""
     if schedule.is_paused:
         return schedule
-    zone = find_zone(schedule.tz, subject="tz")
-    runs = RunContext.of(schedule, defaults, zone=zone, chance=chance, new_id=lambda: new_job_ids(1)[0])
-    return set_next(schedule, runs, after_ms=now_ms)
+    return set_next(schedule, run_context(schedule, defaults, lambda: 0.5), after_ms=now_ms)
 
 
 def _in_place_of(old: Schedule, new: Schedule) -> Schedule:
@@ -208,16 +208,11 @@ def remove_all(names: Iterable[str], context: CronContext) -> BulkResult:
 
 
 def _each(names: Iterable[str], context: CronContext, act: Callable[[str], object]) -> BulkResult:
-    result = BulkResult([], [])
-    for name in dict.fromkeys(names):
-        try:
-            context.reads().schedule(name)  # raises before a database is created
-            act(name)
-        except (NotFound, Conflict) as error:
-            result.refused.append(Refusal(name, error))
-        else:
-            result.done.append(name)
-    return result
+    def change(name: str) -> None:
+        context.reads().schedule(name)  # raises before a database is created
+        act(name)
+
+    return BulkResult.of_each(names, change)
 
 
 def _change(
@@ -225,10 +220,73 @@ def _change(
 ) -> ScheduleChange | None:
     context.reads().schedule(name)
     defaults = context.defaults()
-    rule: Rule = lambda view: decide(view, _run_context(view.schedule, defaults, context))  # noqa: E731 - it is one line
-    return context.open_store().change_schedule(name, rule)
+    return context.open_store().change_schedule(
+        name, lambda view: decide(view, run_context(view.schedule, defaults, context.chance))
+    )
 
 
-def _run_context(schedule: Schedule, defaults: Defaults, context: CronContext) -> RunContext:
+def run_context(
+    schedule: Schedule, defaults: Defaults, chance: Callable[[], float], *, since_ms: int = 0
+) -> RunContext:
+    """`since_ms`: when the scheduler started."""
     zone = find_zone(schedule.tz, subject="tz")
-    return RunContext.of(schedule, defaults, zone=zone, chance=context.chance, new_id=lambda: new_job_ids(1)[0])
+    next_run = timetable(parse_expression(schedule.expression), zone=zone, anchor_ms=schedule.anchor_ms)
+    return RunContext(next_run, validate(schedule.fields, defaults), chance, lambda: new_job_ids(1)[0], since_ms)
+
+
+# ── time zones ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+# Available without a time zone database, which some hosts lack.
+_ALWAYS: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu"})
+_FOLDER: Final = "zoneinfo/"
+
+
+def find_zone(name: str, *, subject: str = "--tz") -> tzinfo:
+    """The zone of this name. Raises InvalidInput for `subject` if there is none, ZonesMissing without a time zone database."""
+    if name in _ALWAYS:
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # the last two: names like ../x, and directories
+        known = available_timezones()
+        if not known:
+            raise ZonesMissing(name) from error
+        meant = closest_match(name, known)
+        hint = f"did you mean {meant!r}?" if meant else "a name like Europe/Berlin or UTC"
+        raise InvalidInput(subject, f"unknown time zone {short_repr(name)}", hint=hint) from error
+
+
+def local_zone_name(environ: Mapping[str, str]) -> str:
+    """The zone of this host: from TZ, else from /etc. Raises InvalidInput if TZ is not the name of a zone."""
+    given = environ.get("TZ", "").removeprefix(":")
+    for name in (_from_path(given), given) if given else (_from_path(_local_time()), _from_file(), "UTC"):
+        if name and _is_known(name):
+            return name
+    hint = "name the zone of the schedule: --tz Europe/Berlin"
+    raise InvalidInput("TZ", f"{short_repr(given)} is not the name of a time zone", hint=hint)
+
+
+def _is_known(name: str) -> bool:
+    try:
+        find_zone(name)
+    except (InvalidInput, ZonesMissing):
+        return False
+    return True
+
+
+def _local_time() -> str:
+    return os.path.realpath("/etc/localtime")
+
+
+def _from_path(path: str) -> str:
+    """`/usr/share/zoneinfo/Europe/Berlin` -> Europe/Berlin."""
+    return path.rpartition(_FOLDER)[2] if _FOLDER in path else ""
+
+
+def _from_file() -> str:
+    try:
+        with open("/etc/timezone", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -7,14 +7,13 @@ transaction that writes the change, so that two workers never decide about the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from queuectl.cron.expression import NextRun, parse_expression, timetable
+from queuectl.cron.expression import NextRun
 from queuectl.errors import InvalidInput
-from queuectl.jobs.import_record import HIDDEN_VALUE
-from queuectl.jobs.spec import Defaults, NewJob, validate
+from queuectl.jobs.model import HIDDEN_VALUE
+from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import State
 from queuectl.text import short_repr
 from queuectl.units import from_ms, iso, to_seconds
@@ -197,20 +196,6 @@ class RunContext(NamedTuple):
 
     def new_job(self) -> NewJob:
         return self.job._replace(id=self.new_id())
-
-    @classmethod
-    def of(
-        cls,
-        schedule: Schedule,
-        defaults: Defaults,
-        *,
-        zone: tzinfo,
-        chance: Callable[[], float],
-        new_id: Callable[[], str],
-        since_ms: int = 0,
-    ) -> RunContext:
-        next_run = timetable(parse_expression(schedule.expression), zone=zone, anchor_ms=schedule.anchor_ms)
-        return cls(next_run, validate(schedule.fields, defaults), chance, new_id, since_ms)
 
 
 def decide_due_runs(view: ScheduleView, context: RunContext) -> ScheduleChange | None:

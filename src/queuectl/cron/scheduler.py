@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from queuectl.cron.schedule import HELD_RECHECK_MS, RunContext, ScheduleChange, ScheduleView, decide_due_runs
-from queuectl.cron.zones import find_zone
+from queuectl.cron.operations import run_context
+from queuectl.cron.schedule import HELD_RECHECK_MS, ScheduleChange, ScheduleView, decide_due_runs
 from queuectl.errors import BatchComplete, ScheduleNotFound, UsageError, ZonesMissing
 from queuectl.events import ScheduleFired, Sink, StoreTrouble
 from queuectl.jobs.spec import Defaults
 from queuectl.settings import Settings
-from queuectl.store.enqueue import new_job_ids
 from queuectl.store.protocol import Store
 
 POLL_SECONDS: Final = 5.0  # also without a due run: the wall clock may have been set forward
@@ -74,14 +73,6 @@ class Scheduler:
         defaults = Defaults.of(self._load_settings(), cwd="/", by_queue=self._store.queue_defaults())
 
         def rule(view: ScheduleView) -> ScheduleChange | None:
-            context = RunContext.of(
-                view.schedule,
-                defaults,
-                zone=find_zone(view.schedule.tz, subject="tz"),
-                chance=self._chance,
-                new_id=lambda: new_job_ids(1)[0],
-                since_ms=self._since_ms,
-            )
-            return decide_due_runs(view, context)
+            return decide_due_runs(view, run_context(view.schedule, defaults, self._chance, since_ms=self._since_ms))
 
         return self._store.change_schedule(name, rule)

@@ -95,7 +95,7 @@ def _examine(target: Target, check: Check) -> CheckReport:
         return CheckReport(check.name, "", [reported(error)])
     except Exception as error:  # noqa: BLE001 - a check that fails tells more than no report at all
         return CheckReport(check.name, "", [problem("check-failed", f"cannot be checked: {_describe(error)}", _HINT)])
-    return CheckReport(check.name, "" if seen.findings else seen.fine, list(seen.findings))
+    return CheckReport(check.name, seen, []) if isinstance(seen, str) else CheckReport(check.name, "", list(seen))
 
 
 def fix(checked: Iterable[CheckReport]) -> list[Repair]:

@@ -4,85 +4,76 @@ be bypassed. Alerts: whether they fire, are checked and reach their receivers.""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Final
 
 from queuectl import paths
 from queuectl.alerts.rules import Alert
 from queuectl.config import faults
-from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported
 from queuectl.installation import DISTRIBUTION, conflict, repair_command
 from queuectl.policy.accounts import first_closed_directory
 from queuectl.policy.evaluator import Evaluator
 from queuectl.policy.lint import lint_policy
-from queuectl.policy.parser import LoadedPolicy, default_path, read_policy
+from queuectl.policy.parser import default_path, read_policy
 from queuectl.process.linux import keyring_problem
 from queuectl.secrets.files import names, unusable
 from queuectl.secrets.resolver import load_provider
 from queuectl.store.alerts import NotificationStatus, last_notifications
-from queuectl.text import plural
+from queuectl.text import plural, shortened
 from queuectl.units import format_duration
 
 
 def installation(_: Target) -> CheckResult:
     if (other := conflict()) is None:
-        return CheckResult("no other program of this name")
+        return "no other program of this name"
     message = f"{other.name} {other.version}, a different program, is installed in the environment of {DISTRIBUTION}"
     found = problem("other-distribution", f"{message}: both have files of the same names", repair_command())
-    return CheckResult("", [found])
+    return [found]
 
 
 def settings(target: Target) -> CheckResult:
     stored = {} if target.store is None else target.store.config()
     found = faults(stored, target.environ)
-    return CheckResult("all valid", [problem("setting-invalid", error.message, error.hint) for error in found])
+    return [problem("setting-invalid", error.message, error.hint) for error in found] or "all valid"
 
 
 def policy(target: Target) -> CheckResult:
     path = default_path(target.home)
     if not os.path.lexists(path):
         as_root = ", as root" if os.path.isdir(target.home) and not os.stat(target.home).st_uid else ""
-        return CheckResult(f"there is none: a worker runs whatever is enqueued{as_root}")
+        return f"there is none: a worker runs whatever is enqueued{as_root}"
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     found = read_policy(path, user=user)
+    accounts = Evaluator(found.policy, user=user, accounts=found.accounts).accounts()
     findings = [
         (problem if weak.is_open else note)(weak.code, f"{weak.rule}: {weak.message}", weak.hint)
         for weak in lint_policy(found.policy, user=user, accounts=found.accounts)
     ]
-    return CheckResult(f"{path} holds", [*findings, *_of_logs(target.home, found, user), *_of_keys(found, user)])
-
-
-def _of_keys(found: LoadedPolicy, user: int) -> Iterator[Finding]:
-    """Jobs of other users get their own session keyring, if the system lets the supervisor create one."""
-    accounts = [
-        account for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts() if account.uid
-    ]
-    if accounts and not user and (why := keyring_problem()) is not None:
+    for account in accounts:
+        if (place := first_closed_directory(target.home, account)) is not None:
+            name = account.name
+            message = f"{name} cannot enter {place}, and so not read the logs of the jobs that run as {name}"
+            hint = "a home where all may pass by: --home /var/lib/queuectl"
+            findings.append(note("policy-logs-unreachable", message, hint))
+    # Jobs of other users get their own session keyring, if the system lets the supervisor create one.
+    if accounts and (why := keyring_problem()) is not None:
         message = f"jobs of other users inherit the session keyring of the worker ({why}), and may use the keys in it"
         hint = "start the worker with an empty one: as a system service, or with keyctl session - queuectl worker start"
-        yield note("policy-keyring", message, hint)
-
-
-def _of_logs(home: str, found: LoadedPolicy, user: int) -> Iterator[Finding]:
-    for account in Evaluator(found.policy, user=user, accounts=found.accounts).accounts():
-        if (place := first_closed_directory(home, account)) is not None:
-            message = (
-                f"{account.name} cannot enter {place}, and so not read the logs of the jobs that run as {account.name}"
-            )
-            yield note("policy-logs-unreachable", message, "a home where all may pass by: --home /var/lib/queuectl")
+        findings.append(note("policy-keyring", message, hint))
+    return findings or f"{path} holds"
 
 
 def secrets(target: Target) -> CheckResult:
     found, asked = names(target.home), os.path.lexists(paths.secrets_settings(target.home))
     if not found and not asked:
-        return CheckResult("there are none in this home")
+        return "there are none in this home"
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     findings = [reported(error) for _, error in unusable(target.home, user=user)]
     provider = load_provider(target.home, "any", user=user)
     others = "" if provider is None else f"; {provider.command[0]} is asked for others"
-    return CheckResult(f"{plural(len(found), 'secret')} in {paths.secrets(target.home)}{others}", findings)
+    return findings or f"{plural(len(found), 'secret')} in {paths.secrets(target.home)}{others}"
 
 
 # ── alerts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +96,7 @@ def alerts(target: Target) -> CheckResult:
         hint = f"see whether they can be reached: queuectl alert test {unsent[0].name}"
         findings.append(note("alert-untold", message, hint))
     findings += _unheard(target, found, now_ms)
-    return CheckResult(f"{plural(len(found), 'alert')}, none firing" if found else "none: queuectl alert add", findings)
+    return findings or (f"{plural(len(found), 'alert')}, none firing" if found else "none: queuectl alert add")
 
 
 def _unheard(target: Target, found: list[Alert], now_ms: int) -> list[Finding]:

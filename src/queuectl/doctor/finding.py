@@ -16,7 +16,6 @@ from queuectl.settings import Settings
 from queuectl.store.protocol import Store
 from queuectl.store.types import Filter, Health
 
-MAX_LISTED: Final = 5
 RUNNING: Final = Filter(states=frozenset({State.PROCESSING}))
 
 
@@ -44,11 +43,8 @@ class Finding(NamedTuple):
         }
 
 
-class CheckResult(NamedTuple):
-    """`fine`: what it reports if it found nothing."""
-
-    fine: str
-    findings: Sequence[Finding] = ()
+# What a check has found, or what it reports if it found nothing.
+CheckResult = Sequence[Finding] | str
 
 
 @dataclass
@@ -99,9 +95,3 @@ def note(code: str, message: str, hint: str, fix: Callable[[], str] | None = Non
 
 def reported(error: QueuectlError) -> Finding:
     return problem(error.code, error.message, error.hint)
-
-
-def shortened(names: Sequence[str]) -> str:
-    """Some of them, and how many more."""
-    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from queuectl import paths
-from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported, shortened
+from queuectl.doctor.finding import CheckResult, Finding, Target, note, problem, reported
 from queuectl.errors import StoreGone, StoreReadOnly
 from queuectl.filelock import is_held, take_lock
 from queuectl.logs.acl import names_users
@@ -18,7 +18,7 @@ from queuectl.process import tree
 from queuectl.process.journal import read_journal
 from queuectl.process.linux import unescape
 from queuectl.store.open import live_worker
-from queuectl.text import plural
+from queuectl.text import plural, shortened
 from queuectl.units import format_duration, to_ms
 
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -33,12 +33,12 @@ def home(target: Target) -> CheckResult:
     try:
         os.lstat(target.home)
     except PermissionError:
-        return CheckResult("", [_unreachable(target.home)])
+        return [_unreachable(target.home)]
     except OSError:
-        return CheckResult(f"there is none at {target.home} yet: the first command that writes makes it")
+        return f"there is none at {target.home} yet: the first command that writes makes it"
     if not os.path.isdir(target.home):
         message = f"{target.home} is not a directory"
-        return CheckResult("", [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")])
+        return [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")]
     found = os.stat(target.home)
     owner, mode = paths.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     findings: list[Finding] = []
@@ -50,7 +50,7 @@ def home(target: Target) -> CheckResult:
         message = f"{target.home} cannot be read and written: it belongs to {owner}, mode {mode:04o}"
         hint = f"use it as {owner}, or choose another with --home or QUEUECTL_HOME"
         findings.append(problem("home-unusable", message, hint))
-    return CheckResult(target.home, findings)
+    return findings or target.home
 
 
 def _unreachable(home: str) -> Finding:
@@ -69,7 +69,7 @@ def _unreachable(home: str) -> Finding:
 
 def permissions(target: Target) -> CheckResult:
     if not os.path.isdir(target.home):
-        return CheckResult("there is nothing to check")
+        return "there is nothing to check"
     findings = [*_of_home(target.home)]
     ours = list(_ours(target))
     # Where jobs run as other users, those are shortened, one by one: see policy/accounts.py.
@@ -89,7 +89,7 @@ def permissions(target: Target) -> CheckResult:
             f"give them back: chown {paths.user_name(owner)} FILE; they come from a queuectl that another user has run"
         )
         findings.append(problem("owner-differs", message, hint))
-    return CheckResult("readable only by their owner", findings)
+    return findings or "readable only by their owner"
 
 
 def _of_home(home: str) -> Iterator[Finding]:
@@ -143,17 +143,17 @@ def _close(paths: list[str]) -> str:
 def logs(target: Target) -> CheckResult:
     folder = paths.logs(target.home)
     if not os.path.isdir(target.home):
-        return CheckResult("there are none yet")
+        return "there are none yet"
     if not os.path.lexists(folder):
         message = f"{folder} is missing, and with it what jobs have printed"
         hint = "the next job that runs creates it, and so does queuectl doctor --fix"
-        return CheckResult("", [note("logs-missing", message, hint, lambda: _make_folders(target.home))])
+        return [note("logs-missing", message, hint, lambda: _make_folders(target.home))]
     if not os.path.isdir(folder):
-        return CheckResult("", [problem("logs-unusable", f"{folder} is not a directory", "move it away")])
+        return [problem("logs-unusable", f"{folder} is not a directory", "move it away")]
     if not os.access(folder, os.W_OK | os.X_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
         message = f"{folder} cannot be written: no job can run"
-        return CheckResult("", [problem("logs-unusable", message, "check its owner, its mode and how it is mounted")])
-    return CheckResult(folder)
+        return [problem("logs-unusable", message, "check its owner, its mode and how it is mounted")]
+    return folder
 
 
 def _make_folders(home: str) -> str:
@@ -168,17 +168,17 @@ def leftovers(target: Target) -> CheckResult:
     """Files of dead workers that the store does not know; for those that it knows, see workers.py."""
     folder = os.path.dirname(paths.lock_file(target.home, ""))
     if not os.path.isdir(folder):
-        return CheckResult("none")
+        return "none"
     known = {worker.id for worker in target.opened.workers() if worker.home == target.home}
     found = {
         os.path.splitext(name)[0] for name in os.listdir(folder) if os.path.splitext(name)[1] in OF_A_WORKER
     } - known
     gone = sorted(name for name in found if not is_held(paths.lock_file(target.home, name)))
     if not gone:
-        return CheckResult("none")
+        return "none"
     message = f"files of {plural(len(gone), 'worker')} that {'is' if len(gone) == 1 else 'are'} gone: {shortened(gone)}"
     hint = "they do no harm; queuectl doctor --fix removes them"
-    return CheckResult("", [note("leftovers", message, hint, lambda: _sweep(target.home, gone))])
+    return [note("leftovers", message, hint, lambda: _sweep(target.home, gone))]
 
 
 def _sweep(home: str, names: list[str]) -> str:
@@ -219,9 +219,9 @@ NETWORK: Final = frozenset(
 def space(target: Target) -> CheckResult:
     free = {place: _free(place) for place in _places(target)}
     if not free:
-        return CheckResult("nothing is there yet")
+        return "nothing is there yet"
     findings = [finding for place, (room, files) in free.items() for finding in lacking(place, room, files)]
-    return CheckResult(f"{rough(min(room for room, _ in free.values()))} free", findings)
+    return findings or f"{rough(min(room for room, _ in free.values()))} free"
 
 
 def lacking(place: str, room: int, files: int) -> Iterator[Finding]:
@@ -240,14 +240,14 @@ def lacking(place: str, room: int, files: int) -> Iterator[Finding]:
 def file_system(target: Target) -> CheckResult:
     places = _places(target)
     if not places:
-        return CheckResult("nothing is there yet")
+        return "nothing is there yet"
     if not os.path.exists(MOUNTS):
-        return CheckResult("not known on this system")
+        return "not known on this system"
     with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
         mounts = file.read()
     kinds = {place: kind_of(place, mounts) for place in places}
     findings = [unfit(place, kind, target) for place, kind in kinds.items() if kind in NETWORK]
-    return CheckResult(", ".join(dict.fromkeys(kinds.values())), findings)
+    return findings or ", ".join(dict.fromkeys(kinds.values()))
 
 
 def unfit(place: str, kind: str, target: Target) -> Finding:
@@ -302,11 +302,11 @@ MAX_PROBLEMS: Final = 10
 
 def store(target: Target) -> CheckResult:
     if (trouble := target.trouble) is not None:
-        return CheckResult("", [reported(trouble)])
+        return [reported(trouble)]
     if target.store is None:
         if target.store_file and (name := live_worker(target.home)):
-            return CheckResult("", [reported(StoreGone(target.store_file, worker=name))])
-        return CheckResult(f"there is none at {target.address} yet: the first job makes it")
+            return [reported(StoreGone(target.store_file, worker=name))]
+        return f"there is none at {target.address} yet: the first job makes it"
     health = target.health
     findings = [
         problem("store-damaged", f"{target.address}: {words}", "stop the workers, keep a copy of it, restore a backup")
@@ -319,15 +319,15 @@ def store(target: Target) -> CheckResult:
         findings.append(problem("store-locked", message, hint_for(holder)))
     if target.store_file is not None and not os.access(target.store_file, os.W_OK):
         findings.append(reported(StoreReadOnly(target.store_file)))
-    return CheckResult(f"sound, {health.engine}, {plural(target.opened.count(), 'job')}, {target.address}", findings)
+    return findings or f"sound, {health.engine}, {plural(target.opened.count(), 'job')}, {target.address}"
 
 
 def schema(target: Target) -> CheckResult:
     health = target.health
     if health.schema == health.known:
-        return CheckResult(f"version {health.schema}, the one of this queuectl")
+        return f"version {health.schema}, the one of this queuectl"
     message = f"the store has schema version {health.schema}, this queuectl knows {health.known}"
-    return CheckResult("", [problem("schema-version", message, "use one version of queuectl on all machines")])
+    return [problem("schema-version", message, "use one version of queuectl on all machines")]
 
 
 def clock(target: Target) -> CheckResult:
@@ -337,10 +337,10 @@ def clock(target: Target) -> CheckResult:
 def _against_server(target: Target) -> CheckResult:
     skew_ms = target.clock.now_ms() - target.opened.now_ms()
     if abs(skew_ms) <= TOLERANCE_MS:
-        return CheckResult("agrees with the database")
+        return "agrees with the database"
     way = "ahead of" if skew_ms > 0 else "behind"
     message = f"the clock of this machine is {format_duration(abs(skew_ms))} {way} the database's, by which all jobs go"
-    return CheckResult("", [note("clock-differs", message, "set it by NTP; jobs run on time all the same")])
+    return [note("clock-differs", message, "set it by NTP; jobs run on time all the same")]
 
 
 def _against_times(target: Target) -> CheckResult:
@@ -349,12 +349,11 @@ def _against_times(target: Target) -> CheckResult:
     newest = [to_ms(job.updated_at) for job in islice(target.opened.jobs(limit=1), 1)]
     newest += [to_ms(worker.heartbeat_at) for worker in target.opened.workers()]
     ahead_ms = max(newest, default=now_ms) - now_ms
-    findings: list[Finding] = []
-    if ahead_ms > TOLERANCE_MS:
-        message = f"the store holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
-        hint = "set the clock right; until then retries and delayed jobs wait that much longer"
-        findings.append(problem("clock-went-back", message, hint))
-    return CheckResult("not behind the database", findings)
+    if ahead_ms <= TOLERANCE_MS:
+        return "not behind the database"
+    message = f"the store holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
+    hint = "set the clock right; until then retries and delayed jobs wait that much longer"
+    return [problem("clock-went-back", message, hint)]
 
 
 # ── text ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, note, problem, shortened
+from queuectl.doctor.finding import RUNNING, CheckResult, Finding, Target, note, problem
 from queuectl.events import Event, JobRescued
 from queuectl.jobs.model import Worker
 from queuectl.maintenance.adoption import adoptable
@@ -17,7 +17,7 @@ from queuectl.process import tree
 from queuectl.process.model import TOKEN_VARIABLE
 from queuectl.process.system import system
 from queuectl.store.address import without_secrets
-from queuectl.text import WEBHOOK_QUEUE, plural
+from queuectl.text import WEBHOOK_QUEUE, plural, shortened
 from queuectl.units import format_duration, to_ms
 
 MAX_COMMAND_CHARACTERS: Final = 40  # as much as helps to recognize a process
@@ -38,9 +38,7 @@ def workers(target: Target) -> CheckResult:
             findings.append(note("worker-gone", message, hint, partial(_rescue, target)))
     there = [worker for worker in known if worker not in gone]
     findings += [_silent(one, ms, target) for one in there if (ms := _silent_ms(one, target)) is not None]
-    return CheckResult(
-        f"{plural(len(there), 'worker')} alive" if there else "none alive: queuectl worker start", findings
-    )
+    return findings or (f"{plural(len(there), 'worker')} alive" if there else "none alive: queuectl worker start")
 
 
 def _with_jobs(worker: Worker, target: Target) -> str:
@@ -107,9 +105,7 @@ def jobs(target: Target) -> CheckResult:
             hint = "queuectl doctor --fix, or the next worker that is started, takes them back"
             findings.append(problem("job-stuck", message, hint))  # repaired with the worker
     findings += _unserved(target, [worker for worker in known.values() if is_alive(worker, here=target.here)])
-    return CheckResult(
-        f"{plural(len(running), 'job')} running, each with a worker" if running else "none is running", findings
-    )
+    return findings or (f"{plural(len(running), 'job')} running, each with a worker" if running else "none is running")
 
 
 def _unserved(target: Target, alive: list[Worker]) -> list[Finding]:
@@ -187,12 +183,10 @@ def processes(target: Target) -> CheckResult:
         if env[TOKEN_VARIABLE] not in running and tree.started(process.pid) == process.started
     ]
     if not left:
-        return CheckResult("none left over from ended runs")
+        return "none left over from ended runs"
     be = "outlives the run that started it" if len(left) == 1 else "outlive the runs that started them"
     message = f"{len(left):,} {'process' if len(left) == 1 else 'processes'} {be}: {shortened(left)}"
-    return CheckResult(
-        "", [note("orphans", message, "jobs may leave some on purpose; if they are not needed: kill PID")]
-    )
+    return [note("orphans", message, "jobs may leave some on purpose; if they are not needed: kill PID")]
 
 
 def _is_of(env: dict[str, str], target: Target) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.spec import readers
-from queuectl.text import closest_match
+from queuectl.text import unknown_name
 from queuectl.webhooks.rules import Origin
 
 # Fields of `edit`; `first_is_free` and `held` are changed in other ways.
@@ -58,7 +58,7 @@ def parse_edit(fields: Mapping[str, object], *, dashes: str = "") -> JobEdit:
     given = {name: value for name, value in fields.items() if value is not None}
     for name in given:
         if name not in EDITABLE:
-            raise UnknownName("field", name, nearest=closest_match(name, EDITABLE), known=EDITABLE)
+            raise unknown_name("field", name, EDITABLE)
     for one, other in _RIVALS:
         if one in given and other in given:
             problem = f"not together with {_spelled(dashes, one)}"

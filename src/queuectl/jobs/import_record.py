@@ -11,19 +11,17 @@ from datetime import UTC
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs import fields as read
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
-from queuectl.jobs.model import Job
+from queuectl.jobs.model import HIDDEN_VALUE, Job
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, parse_limits
 from queuectl.jobs.spec import NO_URLS, Defaults, PackedHooks, PackedLimits, readers
 from queuectl.jobs.states import FINAL, State
-from queuectl.text import closest_match, short_repr, truncate
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import MAX_DURATION_MS, parse_time_ms, to_ms
 from queuectl.webhooks.rules import parse_hooks, urls_of, with_origin
-
-HIDDEN_VALUE: Final = "***"  # replaces values of `env` in output
 
 
 class ImportedRun(NamedTuple):
@@ -212,7 +210,7 @@ def _parse_run(fields: object, name: str) -> ImportedRun:
     parsed: dict[str, Any] = dict.fromkeys(_RUN_FIELDS)
     for field, value in fields.items():
         if field not in _RUN_FIELDS:
-            raise _unknown_field(field, _RUN_FIELDS)
+            raise unknown_name("field", field, _RUN_FIELDS)
         if value is not None:
             parsed[field] = _RUN_FIELDS[field](value, f"{name}.{field}")
     ending = parsed.pop("outcome")
@@ -227,52 +225,21 @@ def _parse_run(fields: object, name: str) -> ImportedRun:
     return ImportedRun(**{**parsed, **of_run})
 
 
-def _unknown_field(name: object, known: Mapping[str, object]) -> UnknownName:
-    wanted = truncate(str(name))
-    return UnknownName(
-        "field", wanted, nearest=closest_match(wanted.lower().replace("-", "_"), known), known=list(known)
-    )
-
-
 REQUEUED_ERROR: Final = "it ran when it was exported"
 
 
-# Fields that are parsed as by `enqueue`, but for times: those without a zone are UTC here.
-_SAME: Final = (
-    *(
-        "id",
-        "command",
-        "argv",
-        "queue",
-        "priority",
-        "max_retries",
-        "max_attempts",
-        "backoff_base",
-        "base_backoff",
-        "timeout",
-    ),
-    *(
-        "timeout_seconds",
-        "timeout_sec",
-        "timeout_ms",
-        "cwd",
-        "env",
-        "secrets",
-        "tags",
-        "depends_on",
-        "unique_key",
-        "batch",
-    ),
-    *("key", "places"),
-)
 # Every name of a field -> its name here, and its parser. "": ignored, since it is derived.
 _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
-    **{name: readers()[name] for name in _SAME},
+    # Parsed as by `enqueue`.
+    **{name: found for name, found in readers().items() if found[0] in ImportRecord._fields and name != "after"},
+    **{name: found for name, found in readers().items() if found[0] == "timeout"},
     "state": ("state", _one_of(State, "a state")),
     "effective_priority": ("effective_priority", _integer(-(2**53), 2**53)),
     **{name: (name, _count) for name in ("attempts", "runs", "crashes", "signal")},
     **{name: (name, read.flag) for name in ("first_attempt_is_free", "held")},
-    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at", "next_retry_at"), ("run_at", _time)),
+    # A time without a zone is UTC here.
+    **{name: ("run_at", _time) for name, (field, _) in readers().items() if field == "run_at"},
+    "next_retry_at": ("run_at", _time),
     **{name: (name, _time) for name in ("created_at", "updated_at", "started_at", "finished_at")},
     "duration_ms": ("duration_ms", _duration_ms),
     "wait_ms": ("wait_ms", _large_count),
@@ -297,7 +264,7 @@ def parse_record(fields: Mapping[str, object], defaults: Defaults) -> ImportReco
     parsed: dict[str, Any] = {}
     for name, value in fields.items():
         if (field := _JOB_FIELDS.get(name)) is None:
-            raise _unknown_field(name, _JOB_FIELDS)
+            raise unknown_name("field", name, _JOB_FIELDS)
         if value is None:
             continue
         kept = field[1](value, name)
@@ -339,53 +306,38 @@ def _build_record(parsed: dict[str, Any], defaults: Defaults) -> ImportRecord:
         "error": REQUEUED_ERROR if is_running else _error(was, parsed),
     }
     latest, earlier = _with_history(latest, known, was=was)
-    usage = latest.pop("usage", None)
     run_at = parsed.get("run_at", updated if was is State.FAILED else created)
     priority = parsed.get("priority", defaults.priority)
+    queue = parsed.get("queue", defaults.queue)
     is_free = parsed.get("first_attempt_is_free", defaults.first_is_free if "max_retries" not in parsed else False)
-    return ImportRecord(
-        id=parsed["id"],
-        command=parsed.get("command"),
-        argv=parsed.get("argv"),
-        state=(State.PENDING if is_running else was).value,
-        queue=parsed.get("queue", defaults.queue),
-        priority=priority,
-        max_retries=parsed.get("max_retries", defaults.max_retries),
-        first_is_free=is_free,
-        backoff_base=parsed.get("backoff_base", defaults.backoff_base),
-        timeout_ms=parsed.get("timeout"),
-        cwd=read.absolute(parsed.get("cwd", defaults.cwd), defaults.cwd),
-        env=parsed.get("env"),
-        tags=parsed.get("tags", ()),
-        unique_key=parsed.get("unique_key"),
-        cron=parsed.get("cron"),
-        # A job held by a schedule is released: the schedule does not know about the imported job.
-        held=parsed.get("held", False) and "cron" not in parsed,
-        attempts=attempts,
-        runs=runs,
-        crashes=parsed.get("crashes", 0),
-        effective_priority=parsed.get("effective_priority", priority) if was in FINAL else None,
-        eligible_at=_eligible(parsed, runs=runs, run_at=run_at),
-        run_at=run_at,
-        created_at=created,
-        updated_at=updated,
-        host=latest.pop("host", None),
-        pid=latest.pop("pid", None),
-        ending=latest.pop("ending", None),
-        wait_ms=parsed.get("wait_ms"),
+    fields: dict[str, Any] = {
+        **dict.fromkeys(("command", "argv", "env", "unique_key", "cron", "wait_ms", "host", "pid", "ending")),
+        "tags": (),
+        "crashes": 0,
+        "max_retries": defaults.max_retries,
+        "backoff_base": defaults.backoff_base,
+        **{name: value for name, value in parsed.items() if name in ImportRecord._fields},
         **latest,
-        earlier=tuple(earlier),
-        was_running=is_running,
-        given=tuple(parsed),
-        batch=parsed.get("batch"),
-        key=parsed.get("key"),
-        depends_on=parsed.get("depends_on", ()),
-        places=parsed.get("places"),
-        hooks=with_own_origin(parsed.get("hooks"), parsed.get("queue", defaults.queue), defaults),
-        limits=parsed.get("limits"),
-        usage=usage,
-        secrets=parsed.get("secrets", ()),
-    )
+        "state": (State.PENDING if is_running else was).value,
+        "queue": queue,
+        "priority": priority,
+        "first_is_free": is_free,
+        "timeout_ms": parsed.get("timeout"),
+        "cwd": read.absolute(parsed.get("cwd", defaults.cwd), defaults.cwd),
+        # A job held by a schedule is released: the schedule does not know about the imported job.
+        "held": parsed.get("held", False) and "cron" not in parsed,
+        "attempts": attempts,
+        "runs": runs,
+        "effective_priority": parsed.get("effective_priority", priority) if was in FINAL else None,
+        "eligible_at": _eligible(parsed, runs=runs, run_at=run_at),
+        "run_at": run_at,
+        "updated_at": updated,
+        "earlier": tuple(earlier),
+        "was_running": is_running,
+        "given": tuple(parsed),
+        "hooks": with_own_origin(parsed.get("hooks"), queue, defaults),
+    }
+    return ImportRecord(**fields)
 
 
 def with_own_origin(hooks: PackedHooks | None, queue: str, defaults: Defaults) -> PackedHooks | None:

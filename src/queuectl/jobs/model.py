@@ -6,19 +6,22 @@ read and written by the million, and only users of the API need a datetime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
-from queuectl.errors import QueuectlError
+from queuectl.errors import Conflict, NotFound, QueuectlError
 from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import Usage, usage_to_dict
 from queuectl.jobs.spec import NewJob as NewJob
 from queuectl.jobs.spec import PackedHooks, PackedLimits
 from queuectl.jobs.states import State
-from queuectl.units import iso, to_seconds
+from queuectl.units import iso, to_json, to_seconds
+
+HIDDEN_VALUE: Final = "***"  # replaces values of `env` in output
 
 
 class Claim(NamedTuple):
@@ -67,20 +70,10 @@ class Run:
     usage: Usage | None = None  # None: unknown
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "worker": self.worker,
-            "host": self.host,
-            "pid": self.pid,
-            "started_at": iso(self.started_at),
-            "finished_at": iso(self.finished_at),
-            "duration_ms": self.duration_ms,
-            "exit_code": self.exit_code,
-            "signal": self.signal,
-            "error": self.error,
-            "outcome": self.outcome.value,
-            **usage_to_dict(self.usage),
-        }
+        return {**{name: to_json(getattr(self, name)) for name in _RUN_FIELDS}, **usage_to_dict(self.usage)}
+
+
+_RUN_FIELDS: Final = tuple(name for name in Run.__slots__ if name not in ("log_from", "log_to", "usage"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,43 +130,29 @@ class Job:
 
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         """The values of `env` are hidden without `show_env`."""
-        return {
-            "id": self.id,
-            "command": self.command,
+        # Not by to_json: `export` does this a million times.
+        found = dict(zip(_JOB_FIELDS, _job_values(self), strict=True))
+        for name in ("run_at", "created_at", "updated_at", "started_at", "finished_at"):
+            found[name] = iso(found[name])
+        return found | {
             "argv": None if self.argv is None else list(self.argv),
             "state": self.state.value,
-            "queue": self.queue,
-            "priority": self.priority,
-            "effective_priority": self.effective_priority,
-            "attempts": self.attempts,
-            "runs": self.runs,
-            "crashes": self.crashes,
-            "max_retries": self.max_retries,
-            "backoff_base": self.backoff_base,
-            "timeout": self.timeout,
-            "run_at": iso(self.run_at),
-            "created_at": iso(self.created_at),
-            "updated_at": iso(self.updated_at),
-            "started_at": iso(self.started_at),
-            "finished_at": iso(self.finished_at),
-            "duration_ms": self.duration_ms,
-            "wait_ms": self.wait_ms,
-            "exit_code": self.exit_code,
-            "signal": self.signal,
-            "error": self.error,
-            "worker": self.worker,
-            "cwd": self.cwd,
-            "env": dict(self.env) if show_env else dict.fromkeys(self.env, "***"),
-            "tags": list(self.tags),
+            "env": dict(self.env) if show_env else dict.fromkeys(self.env, HIDDEN_VALUE),
             "depends_on": [parent.to_json() for parent in self.depends_on],
-            "unique_key": self.unique_key,
-            "cron": self.cron,
-            "held": self.held,
-            "reason": self.reason,
-            "log": self.log,
+            "tags": list(self.tags),
             "limits": dict(self.limits or {}),
             "secrets": list(self.secrets),
         }
+
+
+# In the order of JSON. `export` adds the others that `import` needs.
+_JOB_FIELDS: Final = (
+    *("id", "command", "argv", "state", "queue", "priority", "effective_priority", "attempts", "runs", "crashes"),
+    *("max_retries", "backoff_base", "timeout", "run_at", "created_at", "updated_at", "started_at", "finished_at"),
+    *("duration_ms", "wait_ms", "exit_code", "signal", "error", "worker", "cwd", "env", "tags", "depends_on"),
+    *("unique_key", "cron", "held", "reason", "log", "limits", "secrets"),
+)
+_job_values: Final = attrgetter(*_JOB_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,18 +175,10 @@ class Worker:
     lock: str = ""  # the mark of its lock file, see filelock.py
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "host": self.host,
-            "pid": self.pid,
-            "state": self.state,
-            "slots": self.slots,
-            "busy": self.busy,
-            "queues": None if self.queues is None else list(self.queues),
-            "started_at": iso(self.started_at),
-            "heartbeat_at": iso(self.heartbeat_at),
-            "jobs_done": self.jobs_done,
-        }
+        return {name: to_json(getattr(self, name)) for name in _WORKER_FIELDS}
+
+
+_WORKER_FIELDS: Final = tuple(name for name in Worker.__slots__ if name not in ("home", "beats", "machine", "lock"))
 
 
 class Refusal(NamedTuple):
@@ -220,6 +191,19 @@ class BulkResult(NamedTuple):
 
     done: list[str]
     refused: list[Refusal]
+
+    @classmethod
+    def of_each(cls, names: Iterable[str], act: Callable[[str], object]) -> BulkResult:
+        """Call `act` with each name once; one for which it raises NotFound or Conflict is refused."""
+        result = cls([], [])
+        for name in dict.fromkeys(names):
+            try:
+                act(name)
+            except (NotFound, Conflict) as error:
+                result.refused.append(Refusal(name, error))
+            else:
+                result.done.append(name)
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         return {

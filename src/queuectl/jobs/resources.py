@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs.fields import integer
 from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.jobs.spec import PackedLimits
-from queuectl.text import closest_match, short_repr
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import format_duration, format_size, humanize_elapsed, humanize_size, parse_duration_ms, parse_size
 
 KIB: Final = 1024
@@ -85,9 +85,7 @@ def parse_limits(value: object, subject: str) -> PackedLimits | None:
         raise InvalidInput(subject, f"expected an object, got {short_repr(value)}", hint=hint)
     for name in value:
         if name not in LIMITS:
-            raise UnknownName(
-                f"field of {subject}", str(name), nearest=closest_match(str(name), LIMITS), known=list(LIMITS)
-            )
+            raise unknown_name(f"field of {subject}", name, LIMITS)
     return pack_limits({n: LIMITS[n].read(v, f"{subject}.{n}") for n, v in value.items() if v is not None})
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput
 from queuectl.jobs import fields as read
 from queuectl.jobs.fields import queue
 from queuectl.settings import Settings
-from queuectl.text import WEBHOOK_QUEUE, closest_match, short_repr, truncate
+from queuectl.text import WEBHOOK_QUEUE, short_repr, unknown_name
 
 if TYPE_CHECKING:
     from queuectl.jobs.dependencies import Dependency
@@ -137,56 +137,43 @@ class Defaults(NamedTuple):
         )
 
 
-_SLOT: Final = {name: at for at, name in enumerate(NewJob._fields)}
-_COMMAND: Final = _SLOT["command"]
-_ARGV: Final = _SLOT["argv"]
-_QUEUE: Final = _SLOT["queue"]
-_PRIORITY: Final = _SLOT["priority"]
-_FIRST_IS_FREE: Final = _SLOT["first_is_free"]
-_RUN_AT: Final = _SLOT["run_at_ms"]
-_DELAY: Final = _SLOT["delay_ms"]
-_CWD: Final = _SLOT["cwd"]
-_UNIQUE_KEY: Final = _SLOT["unique_key"]
-_UNIQUE_FOR: Final = _SLOT["unique_for_ms"]
-_IF_EXISTS: Final = _SLOT["if_exists"]
-_KEY: Final = _SLOT["key"]
-_PLACES: Final = _SLOT["places"]
-_HOOKS: Final = _SLOT["hooks"]
-_LIMITS: Final = _SLOT["limits"]
-_NOWHERE: Final = len(_SLOT)  # validated, not stored
+# The position of each field: _AT.queue is 3.
+_AT: Final[Any] = NewJob._make(range(len(NewJob._fields)))
+_DEFAULTED: Final = _AT.run_at_ms - _AT.priority
+_NOWHERE: Final = len(_AT)  # validated, not stored
 _ON_SUCCESS: Final = _NOWHERE + 1  # three fields that become `hooks`
 _MEMORY: Final = _ON_SUCCESS + 3  # six fields that become `limits`
 _NOTHING_OWN: Final = [None] * (3 + len(LIMIT_NAMES))
 _EMPTY_DRAFT: Final = [NewJob._field_defaults.get(name) for name in NewJob._fields] + [None, *_NOTHING_OWN]
-_EMPTY_DRAFT[_SLOT["tags"]] = ()
+_EMPTY_DRAFT[_AT.tags] = ()
 
 # Every name of a field -> its position in NewJob, and its parser.
 _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
-    "command": (_COMMAND, read.command),
-    "argv": (_ARGV, read.argv),
-    "id": (_SLOT["id"], read.job_id),
-    "queue": (_QUEUE, parse_user_queue),
-    "priority": (_PRIORITY, read.priority),
-    "max_retries": (_SLOT["max_retries"], read.retries),
-    "max_attempts": (_SLOT["max_retries"], read.retries),
-    "backoff_base": (_SLOT["backoff_base"], read.backoff_base),
-    "base_backoff": (_SLOT["backoff_base"], read.backoff_base),
-    **dict.fromkeys(("timeout", "timeout_seconds", "timeout_sec"), (_SLOT["timeout_ms"], read.timeout)),
-    "timeout_ms": (_SLOT["timeout_ms"], read.timeout_in_ms),
-    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at"), (_RUN_AT, read.run_at)),
-    "delay": (_DELAY, read.delay),
-    "cwd": (_CWD, read.cwd),
-    "env": (_SLOT["env"], read.env),
-    "tags": (_SLOT["tags"], read.tags),
-    "depends_on": (_SLOT["depends_on"], read.depends_on),
-    "after": (_SLOT["depends_on"], read.depends_on),
-    "unique_key": (_UNIQUE_KEY, read.unique_key),
-    "unique_for": (_UNIQUE_FOR, read.delay),
-    "if_exists": (_IF_EXISTS, read.if_exists),
-    "batch": (_SLOT["batch"], read.batch),
-    "key": (_SLOT["key"], read.key),
-    "places": (_SLOT["places"], read.places),
-    "secrets": (_SLOT["secrets"], parse_secrets),
+    "command": (_AT.command, read.command),
+    "argv": (_AT.argv, read.argv),
+    "id": (_AT.id, read.job_id),
+    "queue": (_AT.queue, parse_user_queue),
+    "priority": (_AT.priority, read.priority),
+    "max_retries": (_AT.max_retries, read.retries),
+    "max_attempts": (_AT.max_retries, read.retries),
+    "backoff_base": (_AT.backoff_base, read.backoff_base),
+    "base_backoff": (_AT.backoff_base, read.backoff_base),
+    **dict.fromkeys(("timeout", "timeout_seconds", "timeout_sec"), (_AT.timeout_ms, read.timeout)),
+    "timeout_ms": (_AT.timeout_ms, read.timeout_in_ms),
+    **dict.fromkeys(("run_at", "available_at", "run_after", "next_run_at"), (_AT.run_at_ms, read.run_at)),
+    "delay": (_AT.delay_ms, read.delay),
+    "cwd": (_AT.cwd, read.cwd),
+    "env": (_AT.env, read.env),
+    "tags": (_AT.tags, read.tags),
+    "depends_on": (_AT.depends_on, read.depends_on),
+    "after": (_AT.depends_on, read.depends_on),
+    "unique_key": (_AT.unique_key, read.unique_key),
+    "unique_for": (_AT.unique_for_ms, read.delay),
+    "if_exists": (_AT.if_exists, read.if_exists),
+    "batch": (_AT.batch, read.batch),
+    "key": (_AT.key, read.key),
+    "places": (_AT.places, read.places),
+    "secrets": (_AT.secrets, parse_secrets),
     **{name: (_ON_SUCCESS + at, parse_hook) for at, name in enumerate(HOOK_NAMES)},
     **{name: (_MEMORY + at, _lazy("jobs.resources", "parse_limit", limit=name)) for at, name in enumerate(LIMIT_NAMES)},
     # Other fields of job records of other tools.
@@ -194,18 +181,19 @@ _FIELDS: Final[dict[str, tuple[int, _Reader]]] = {
     "attempts": (_NOWHERE, read.only_zero),
     **dict.fromkeys(("created_at", "updated_at", "stdout_log", "waiting_time"), (_NOWHERE, read.ignored)),
 }
-_SHARED: Final = frozenset(
-    _SLOT[name] for name in ("max_retries", "backoff_base", "timeout_ms", "run_at_ms", "depends_on")
-)
-_TIMEOUTS: Final = frozenset({"timeout", "timeout_seconds", "timeout_sec", "timeout_ms"})
-# Fields of which an option replaces the others.
+# Fields with several names.
+_SHARED: Final = frozenset({_AT.max_retries, _AT.backoff_base, _AT.timeout_ms, _AT.run_at_ms, _AT.depends_on})
+
+
+def _names_of(*slots: int) -> frozenset[str]:
+    return frozenset(name for name, (slot, _) in _FIELDS.items() if slot in slots)
+
+
+# Names of which an option replaces the others.
 _RIVALS: Final = (
-    frozenset({"command", "argv"}),
-    frozenset({"run_at", "available_at", "run_after", "next_run_at", "delay"}),
-    frozenset({"max_retries", "max_attempts"}),
-    frozenset({"backoff_base", "base_backoff"}),
-    _TIMEOUTS,
-    frozenset({"depends_on", "after"}),
+    _names_of(_AT.command, _AT.argv),
+    _names_of(_AT.run_at_ms, _AT.delay_ms),
+    *(_names_of(slot) for slot in _SHARED - {_AT.run_at_ms}),
 )
 
 
@@ -218,13 +206,13 @@ def validate(fields: Mapping[str, object], defaults: Defaults) -> NewJob:
         raise InvalidInput("job", f"expected an object, got {short_repr(fields)}", hint='like {"command": "echo hi"}')
     # One list in the order of NewJob: this is the hot path of a bulk enqueue.
     draft: list[Any] = _EMPTY_DRAFT.copy()
-    draft[_QUEUE] = defaults.queue
-    draft[_PRIORITY:_RUN_AT] = defaults[: _RUN_AT - _PRIORITY]  # priority to timeout_ms, in the same order
+    draft[_AT.queue] = defaults.queue
+    draft[_AT.priority : _AT.run_at_ms] = defaults[:_DEFAULTED]  # priority to timeout_ms, in the same order
     spelled: dict[int, tuple[str, object]] = {}
     for name, value in fields.items():
         field = _FIELDS.get(name)
         if field is None:
-            raise _unknown(name)
+            raise unknown_name("field", name, _FIELDS)
         if value is None:
             continue
         slot, reader = field
@@ -238,25 +226,25 @@ def validate(fields: Mapping[str, object], defaults: Defaults) -> NewJob:
                     hint="give one of the two",
                 )
             if name == "max_attempts":
-                draft[_FIRST_IS_FREE] = False
+                draft[_AT.first_is_free] = False
         draft[slot] = kept
-    if (draft[_COMMAND] is None) is (draft[_ARGV] is None):
-        raise _not_one_command(both=draft[_COMMAND] is not None)
-    if draft[_DELAY] is not None and draft[_RUN_AT] is not None:
-        raise InvalidInput("delay", f"not together with {spelled[_RUN_AT][0]}", hint="give one of the two")
-    if draft[_UNIQUE_KEY] is None and (draft[_UNIQUE_FOR] is not None or draft[_IF_EXISTS] is not None):
-        name = "unique_for" if draft[_UNIQUE_FOR] is not None else "if_exists"
+    if (draft[_AT.command] is None) is (draft[_AT.argv] is None):
+        raise _not_one_command(both=draft[_AT.command] is not None)
+    if draft[_AT.delay_ms] is not None and draft[_AT.run_at_ms] is not None:
+        raise InvalidInput("delay", f"not together with {spelled[_AT.run_at_ms][0]}", hint="give one of the two")
+    if draft[_AT.unique_key] is None and (draft[_AT.unique_for_ms] is not None or draft[_AT.if_exists] is not None):
+        name = "unique_for" if draft[_AT.unique_for_ms] is not None else "if_exists"
         raise InvalidInput(name, "there is no unique_key", hint="give a unique key, like --unique report")
-    if draft[_PLACES] is not None and draft[_KEY] is None:
+    if draft[_AT.places] is not None and draft[_AT.key] is None:
         raise InvalidInput("places", "there is no key", hint='add a key: "key": "customer-7"')
     if defaults.by_queue:
-        _apply_queue_defaults(draft, fields, defaults)
-    draft[_CWD] = defaults.cwd if draft[_CWD] is None else read.absolute(draft[_CWD], defaults.cwd)
+        _apply_queue_defaults(draft, fields, spelled, defaults)
+    draft[_AT.cwd] = defaults.cwd if draft[_AT.cwd] is None else read.absolute(draft[_AT.cwd], defaults.cwd)
     own = draft[_ON_SUCCESS:]
     if own != _NOTHING_OWN or defaults.urls != NO_URLS or defaults.by_queue:
-        queue_default = defaults.by_queue.get(draft[_QUEUE])
-        draft[_HOOKS] = choose_hooks((own[0], own[1], own[2]), queue_default, defaults.urls)
-        draft[_LIMITS] = choose_limits(own[3:], queue_default)
+        queue_default = defaults.by_queue.get(draft[_AT.queue])
+        draft[_AT.hooks] = choose_hooks((own[0], own[1], own[2]), queue_default, defaults.urls)
+        draft[_AT.limits] = choose_limits(own[3:], queue_default)
     del draft[_NOWHERE:]
     return NewJob._make(draft)
 
@@ -267,18 +255,21 @@ def command_variants(first: NewJob) -> Callable[[object], NewJob]:
     return lambda given: make((read_command(given, "command"), *others))
 
 
-def _apply_queue_defaults(draft: list[Any], fields: Mapping[str, object], defaults: Defaults) -> None:
-    """Defaults of the queue take precedence over the settings, for fields that the job does not set."""
-    queue_default = defaults.by_queue.get(draft[_QUEUE])
+def _apply_queue_defaults(
+    draft: list[Any], fields: Mapping[str, object], spelled: Mapping[int, object], defaults: Defaults
+) -> None:
+    """Defaults of the queue take precedence over the settings, for fields that the job does not set. `spelled`: those of several names
+    that it sets."""
+    queue_default = defaults.by_queue.get(draft[_AT.queue])
     if queue_default is None:
         return
     priority, max_retries, timeout_ms, *_ = queue_default
     if priority is not None and fields.get("priority") is None:
-        draft[_PRIORITY] = priority
-    if max_retries is not None and all(fields.get(name) is None for name in ("max_retries", "max_attempts")):
-        draft[_SLOT["max_retries"]] = max_retries
-    if timeout_ms is not None and all(fields.get(name) is None for name in _TIMEOUTS):
-        draft[_SLOT["timeout_ms"]] = timeout_ms or None
+        draft[_AT.priority] = priority
+    if max_retries is not None and _AT.max_retries not in spelled:
+        draft[_AT.max_retries] = max_retries
+    if timeout_ms is not None and _AT.timeout_ms not in spelled:
+        draft[_AT.timeout_ms] = timeout_ms or None
 
 
 def check_field(name: str, value: object, *, spelled: str) -> None:
@@ -315,12 +306,6 @@ def readers() -> dict[str, tuple[str, _Reader]]:
     return {
         name: (preferred.setdefault(slot, name), reader) for name, (slot, reader) in _FIELDS.items() if slot != _NOWHERE
     }
-
-
-def _unknown(name: object) -> UnknownName:
-    wanted = truncate(str(name))
-    found = closest_match(wanted.lower().replace("-", "_"), _FIELDS)
-    return UnknownName("field", wanted, nearest=found, known=list(_FIELDS))
 
 
 def _not_one_command(*, both: bool) -> InvalidInput:

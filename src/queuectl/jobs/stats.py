@@ -31,6 +31,11 @@ class TimeBuckets(NamedTuple):
     def jobs(self) -> int:
         return sum(self.counts)
 
+    @property
+    def cumulative(self) -> list[tuple[float, int]]:
+        """The number of jobs up to each upper bound in seconds."""
+        return list(zip(BOUNDS, accumulate(self.counts), strict=False))
+
 
 def bucket_of(ms: int) -> int:
     return bisect_left(BOUNDS_MS, ms)
@@ -273,20 +278,6 @@ class Throughput(NamedTuple):
     minute: int
     hour: int
     day: int
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """Cumulative counts per upper bound in seconds, the sum in seconds and the count."""
-
-    buckets: tuple[tuple[float, int], ...]
-    sum: float
-    count: int
-
-    @classmethod
-    def of(cls, times: TimeBuckets) -> Histogram:
-        cumulative = accumulate(times.counts)
-        return cls(tuple(zip(BOUNDS, cumulative, strict=False)), times.total_ms / 1000, times.jobs)
 
 
 def spread(counts: Iterable[tuple[int, int]]) -> Spread:

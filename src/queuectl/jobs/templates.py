@@ -47,38 +47,32 @@ class _Text:
         return self._form % tuple([put(value(line)) for value in self._values])
 
 
-class ShellTemplate:
-    def __init__(self, text: str, *, columns: bool) -> None:
-        """Raises InvalidInput for a placeholder that would not be one word, UsageError if there is none."""
-        self._text = _Text()
-        end = 0
-        for start, stop, name in find_placeholders(text, columns=columns):
-            self._text.literal(text[end:start])
-            self._text.placeholder(name)
-            end = stop
-        self._text.literal(text[end:])
-        if self._text.is_fixed:
-            raise UsageError(
-                "no placeholder in the command: all jobs would be the same",
-                hint="write {} where the line belongs, like 'gzip {}'",
-            )
-
-    def fill(self, line: TemplateLine) -> dict[str, object]:
-        return {"command": self._text.fill(line, shell_quote)}
+# Makes the fields of a job from a line.
+Template = Callable[[TemplateLine], dict[str, object]]
 
 
-class ArgvTemplate:
-    def __init__(self, arguments: Sequence[str], *, columns: bool) -> None:
-        """Without a placeholder the line becomes the last argument, as with xargs."""
-        self._arguments = [_read_argument(argument, columns=columns) for argument in arguments]
-        if all(argument.is_fixed for argument in self._arguments):
-            self._arguments.append(_read_argument("{}", columns=columns))
+def shell_template(text: str, *, columns: bool) -> Template:
+    """Raises InvalidInput for a placeholder that would not be one word, UsageError if there is none."""
+    command, end = _Text(), 0
+    for start, stop, name in find_placeholders(text, columns=columns):
+        command.literal(text[end:start])
+        command.placeholder(name)
+        end = stop
+    command.literal(text[end:])
+    if command.is_fixed:
+        raise UsageError(
+            "no placeholder in the command: all jobs would be the same",
+            hint="write {} where the line belongs, like 'gzip {}'",
+        )
+    return lambda line: {"command": command.fill(line, shell_quote)}
 
-    def fill(self, line: TemplateLine) -> dict[str, object]:
-        return {"argv": [argument.fill(line, str) for argument in self._arguments]}
 
-
-Template = ShellTemplate | ArgvTemplate
+def argv_template(arguments: Sequence[str], *, columns: bool) -> Template:
+    """Without a placeholder the line becomes the last argument, as with xargs."""
+    argv = [_read_argument(argument, columns=columns) for argument in arguments]
+    if all(argument.is_fixed for argument in argv):
+        argv.append(_read_argument("{}", columns=columns))
+    return lambda line: {"argv": [argument.fill(line, str) for argument in argv]}
 
 
 def shell_quote(word: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from queuectl.jobs.dependencies import format_parents
 from queuectl.jobs.queue_limits import QueueLoad
 from queuectl.jobs.states import WAITING, State
+from queuectl.text import shortened
 from queuectl.units import from_ms, is_array_key, iso
 
 MAX_NAMED_PARENTS: Final = 3
@@ -27,9 +28,6 @@ class Wait(StrEnum):
     KEY = "key-full"
     RATE = "queue-rate"
     SLOT = "waits-for-slot"
-
-
-MAX_NAMED_JOBS: Final = 5  # that run with the same key
 
 
 def waits(
@@ -134,5 +132,4 @@ def reason(
 
 def key_full(key: str | None, running: Sequence[str], most: int | None) -> str:
     owner = "array" if is_array_key(key) else f"key {key}"
-    more = f" and {len(running) - MAX_NAMED_JOBS:,} more" if len(running) > MAX_NAMED_JOBS else ""
-    return f"the {owner} has its {len(running)} of {most} running: {', '.join(running[:MAX_NAMED_JOBS])}{more}"
+    return f"the {owner} has its {len(running)} of {most} running: {shortened(running)}"

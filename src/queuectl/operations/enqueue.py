@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -62,54 +61,55 @@ def queued(added: Enqueued) -> Iterator[Queued]:
 # ── input ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class JobInput(ABC):
-    """The fields of jobs, before validation; can be iterated more than once. `is_batch`: from an array or a document."""
+class JobInput:
+    """The fields of jobs, before validation; can be iterated more than once, as `items` can be called."""
 
-    is_batch = True
-    noun = "line"  # what the numbers count
+    def __init__(
+        self,
+        items: Callable[[], Iterator[Numbered]],
+        *,
+        noun: str = "line",
+        is_batch: bool = True,
+        size: int | None = None,
+    ) -> None:
+        """`noun`: what the numbers count. `is_batch`: from an array or a document. `size`: the approximate number of jobs, if known."""
+        self._items = items
+        self.noun = noun
+        self.is_batch = is_batch
+        self.size = size
 
-    @abstractmethod
-    def __iter__(self) -> Iterator[Numbered]: ...
+    def __iter__(self) -> Iterator[Numbered]:
+        return self._items()
 
     def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:
         """`error` with its location."""
-        if number is None:
+        if number is None or self.noun == "index":  # the same for every index
             return error
         return InvalidItem(number, error) if self.noun == "item" else InvalidLine(number, error)
 
-    @property
-    def size(self) -> int | None:
-        """The approximate number of jobs; None if unknown."""
-        return None
+
+def single_job(fields: Fields) -> JobInput:
+    return JobInput(lambda: iter([(None, fields)]), noun="item", is_batch=False)
 
 
-class ParsedJobs(JobInput):
-    """Jobs from arguments, or from one JSON text."""
-
-    noun = "item"
-
-    def __init__(self, items: Sequence[Fields], *, is_batch: bool) -> None:
-        self.items = items
-        self.is_batch = is_batch
-
-    def __iter__(self) -> Iterator[Numbered]:
-        return ((number if self.is_batch else None, fields) for number, fields in enumerate(self.items, 1))
+def job_list(jobs: Sequence[Fields]) -> JobInput:
+    return JobInput(lambda: iter(enumerate(jobs, 1)), noun="item")
 
 
 def looks_like_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def parse_arguments(arguments: Sequence[str]) -> ParsedJobs:
+def parse_arguments(arguments: Sequence[str]) -> JobInput:
     """One argument: JSON or a shell command. Several: JSON that the shell has split, or an argv."""
     if looks_like_json(arguments[0]):
         return _parse_json_argument(" ".join(arguments))
     if len(arguments) == 1:
-        return ParsedJobs([{"command": arguments[0]}], is_batch=False)
-    return ParsedJobs([{"argv": list(arguments)}], is_batch=False)
+        return single_job({"command": arguments[0]})
+    return single_job({"argv": list(arguments)})
 
 
-def _parse_json_argument(text: str) -> ParsedJobs:
+def _parse_json_argument(text: str) -> JobInput:
     first = text.lstrip()[0]
     from queuectl.operations.job_input import parse_json_jobs  # here, since most jobs are plain commands
 

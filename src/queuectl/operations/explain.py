@@ -6,19 +6,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, assert_never
 
+from queuectl.jobs.dependencies import DependencyState, Need
+from queuectl.jobs.fields import MAX_PARENTS
 from queuectl.jobs.model import Job, Run, Worker
-from queuectl.jobs.outcome import Ending
+from queuectl.jobs.outcome import Ending, allowed_failures
 from queuectl.jobs.queue_limits import QueueLoad, format_rate
-from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import Wait, key_full, limit_of_key, reason, waits
-from queuectl.operations.graph import waits_for
 from queuectl.operations.wait import is_served
 from queuectl.store.protocol import Reads
+from queuectl.text import plural
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration, from_ms, iso, to_ms
 
 MAX_COUNTED_AHEAD: Final = 10_000  # jobs
 MAX_NAMED_WORKERS: Final = 5
+MAX_NAMED_PARENTS: Final = 5
+
+_NEEDS: Final = {Need.COMPLETED: "complete", Need.ENDED: "end", Need.FAILED: "fail for good"}
 
 
 class Reason(NamedTuple):
@@ -106,7 +110,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
     for wait in found:
         match wait:
             case Wait.BLOCKED:
-                names, parents = waits_for(store, job.id)
+                names, parents = _waits_for(store, job.id)
                 yield Reason(wait, f"It waits for {names}", {"parents": parents})
             case Wait.HELD:
                 yield _held(job)
@@ -131,6 +135,19 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
                 yield from _queue_position(store, job, alive)
             case unreachable:
                 assert_never(unreachable)
+
+
+def _waits_for(store: Reads, job_id: str) -> tuple[str, list[dict[str, str]]]:
+    """The unfinished parents of a blocked job: as a phrase, and each with its need and its state."""
+    waiting = [link for link in store.parents([job_id], limit=MAX_PARENTS) if link.state is DependencyState.WAITING]
+    named = [f"{link.parent} to {_NEEDS[link.when]} ({link.parent_state} now)" for link in waiting[:MAX_NAMED_PARENTS]]
+    more = [f"{len(waiting) - MAX_NAMED_PARENTS:,} more"] if len(waiting) > MAX_NAMED_PARENTS else []
+    *others, last = [*named, *more] or ["other jobs to end"]
+    cards = [
+        {"id": link.parent, "state": link.parent_state.value, "when": link.when.value, "else": link.otherwise.value}
+        for link in waiting
+    ]
+    return (f"{', '.join(others)} and {last}" if others else last), cards
 
 
 def _held(job: Job) -> Reason:
@@ -280,7 +297,7 @@ def _why_dead(job: Job) -> str:
     allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     if job.attempts >= allowed:
         return f"{job.attempts:,} of {allowed:,} runs failed, the last with {job.error}"
-    return f"{_count(job.crashes, 'worker')} died with it, as many as max-crashes allows"
+    return f"{plural(job.crashes, 'worker')} died with it, as many as max-crashes allows"
 
 
 def _span(ms: int) -> str:
@@ -289,10 +306,6 @@ def _span(ms: int) -> str:
         if ms >= above:
             return format_duration(ms - ms % step)
     return format_duration(ms)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _and_more(count: int) -> str:

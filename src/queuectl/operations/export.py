@@ -9,21 +9,22 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from queuectl.alerts.operations import AlertRequest
 from queuectl.alerts.operations import parse_alert as read_alert
 from queuectl.alerts.rules import Alert
 from queuectl.cron.expression import parse_expression, timetable
+from queuectl.cron.operations import find_zone
 from queuectl.cron.schedule import Schedule, format_time, parse_catch_up, parse_overlap
-from queuectl.cron.zones import find_zone
-from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers, UnknownName
+from queuectl.errors import FileExists, FileUnwritable, InvalidInput, RuleDiffers
 from queuectl.jobs.fields import batch as check_batch
 from queuectl.jobs.fields import flag, text
 from queuectl.jobs.fields import schedule as check_name
-from queuectl.jobs.import_record import HIDDEN_VALUE, with_own_origin
+from queuectl.jobs.import_record import with_own_origin
+from queuectl.jobs.model import HIDDEN_VALUE
 from queuectl.jobs.queue_limits import QueueSettings, rules_to_dict
 from queuectl.jobs.spec import NO_URLS, Defaults, NewJob, validate
 from queuectl.operations.enqueue import Advance, ignore_progress
@@ -31,7 +32,7 @@ from queuectl.operations.queues import check_queue, parse_rules
 from queuectl.store.protocol import Reads
 from queuectl.store.transfer import Definitions
 from queuectl.store.types import Filter
-from queuectl.text import closest_match, short_repr, truncate
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import parse_duration_ms, parse_time_ms
 from queuectl.webhooks.rules import parse_hooks, redact_hooks, urls_of
 
@@ -112,12 +113,23 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
         fd = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError as exc:
         raise FileUnwritable(path, exc.strerror or str(exc)) from exc
+    with published(part, path), open(fd, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(fd)
+
+
+@contextmanager
+def published(part: str, path: str) -> Iterator[None]:
+    """Give a file its name when the block has completed it; else remove it. Raises FileExists or FileUnwritable."""
     try:
-        with open(fd, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(fd)
-        publish(part, path)
+        yield
+        _publish(part, path)
+        folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except FileExistsError as exc:
         raise FileExists(path) from exc
     except OSError as exc:
@@ -127,8 +139,7 @@ def write_new_file(path: str, pieces: Iterable[str]) -> None:
             os.unlink(part)
 
 
-def publish(part: str, path: str) -> None:
-    """Give a complete file its name. Raises FileExistsError or OSError."""
+def _publish(part: str, path: str) -> None:
     # link, not rename: it never replaces a file that was created meanwhile.
     try:
         os.link(part, path)
@@ -137,6 +148,8 @@ def publish(part: str, path: str) -> None:
             raise
         os.rename(part, path)
 
+
+T = TypeVar("T")
 
 KIND: Final = "kind"
 QUEUE: Final = "queue"
@@ -226,20 +239,16 @@ def parse_config_record(fields: Mapping[str, object], into: ConfigRecords, defau
     match fields[KIND]:
         case "queue":
             queue = check_queue(text(name, "name", example='like "mail"'))
-            _require_first(queue, into.queues, QUEUE)
-            into.queues[queue] = parse_rules(rest)
+            _add(QUEUE, into.queues, queue, parse_rules(rest))
         case "schedule":
             found = _parse_schedule(check_name(name, "name"), rest, defaults, now_ms=now_ms)
-            _require_first(found.name, into.schedules, SCHEDULE)
-            into.schedules[found.name] = found
+            _add(SCHEDULE, into.schedules, found.name, found)
         case "alert":
             alert = _parse_alert(name, rest, cwd=defaults.cwd, now_ms=now_ms)
-            _require_first(alert.name, into.alerts, ALERT)
-            into.alerts[alert.name] = alert
+            _add(ALERT, into.alerts, alert.name, alert)
         case "batch":
             batch = check_batch(name, "name")
-            _require_first(batch, into.batches, BATCH)
-            into.batches[batch] = _parse_on_complete(batch, rest, defaults)
+            _add(BATCH, into.batches, batch, _parse_on_complete(batch, rest, defaults))
         case other:
             known = f"{QUEUE}, {SCHEDULE}, {ALERT}, {BATCH}"
             raise InvalidInput(KIND, f"not known: {short_repr(other)}", hint=f"{known}, or none: it is a job")
@@ -278,17 +287,16 @@ def _find_new(
     return {name: one for name, one in records.items() if name not in there}
 
 
-def _require_first(name: str, there: Mapping[str, object], kind: str) -> None:
-    if name in there:
+def _add(kind: str, records: dict[str, T], name: str, record: T) -> None:
+    if name in records:
         raise InvalidInput("name", f"the {kind} {name!r} is in it twice", hint="omit one of the two")
+    records[name] = record
 
 
 def _require_known(given: Mapping[str, object], known: Sequence[str]) -> None:
     for field in given:
         if field not in known:
-            raise UnknownName(
-                "field", truncate(field), nearest=closest_match(truncate(field), known), known=list(known)
-            )
+            raise unknown_name("field", field, known)
 
 
 def _parse_alert(name: object, given: Mapping[str, object], *, cwd: str, now_ms: int) -> Alert:

@@ -29,7 +29,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.spec import Defaults
 from queuectl.operations.enqueue import Advance, Fields
 from queuectl.operations.export import KIND, ConfigRecords, parse_config_record, without_existing
-from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode
+from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode, parse_json_line
 from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage
@@ -63,7 +63,6 @@ def import_jobs(
     dry_run: bool,
     rules: bool,
     advance: Advance,
-    chance: Callable[[], float] = lambda: 0.5,
 ) -> ImportResult:
     """Import all records or none. Raises for an invalid record, or a conflict with an existing one, before anything is written.
 
@@ -82,18 +81,18 @@ def import_jobs(
                 # Again, now inside the transaction: a job may have been added meanwhile.
                 _skip_existing(source, stage, target.present)
                 config = without_existing(config, target) if config != NO_CONFIG else config
-                _store_config(config, target, defaults, chance=chance)
+                _store_config(config, target, defaults)
                 _add_records(stage, target, advance=advance)
         new, given_back = stage.remaining()
         names = (sorted(of_a_kind) for of_a_kind in config)
         return ImportResult(new, stage.size - new, given_back, settings, ignored, *names)
 
 
-def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults, *, chance: Callable[[], float]) -> None:
+def _store_config(config: ConfigRecords, target: Importer, defaults: Defaults) -> None:
     for queue, rules in config.queues.items():
         target.set_rules(queue, rules)
     for one in config.schedules.values():
-        target.add_schedule(start_imported(one, defaults, now_ms=target.now_ms(), chance=chance))
+        target.add_schedule(start_imported(one, defaults, now_ms=target.now_ms()))
     for alert in config.alerts.values():
         target.add_alert(alert)
     for batch, job in config.batches.items():
@@ -186,8 +185,11 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|"', re.DOTALL)
 _JOB_FIELDS: Final = frozenset({"id", "command", "argv", "state", "kind"})
 
 
+_ERRORS: Final = {"line": InvalidLine, "item": InvalidItem, "row": InvalidRow}
+
+
 class RecordSource(ABC):
-    noun = "line"
+    noun = "line"  # what the numbers count
     ignored: tuple[str, ...] = ()  # content without an equivalent
 
     def __init__(self) -> None:
@@ -198,7 +200,7 @@ class RecordSource(ABC):
 
     def blame(self, number: int, error: QueuectlError) -> QueuectlError:
         """`error` with its location."""
-        return InvalidLine(number, error)
+        return _ERRORS[self.noun](number, error)
 
 
 def open_records(path: str, file: BufferedReader) -> RecordSource:
@@ -245,9 +247,6 @@ class ForeignRecords(RecordSource):
             self.settings = foreign.settings()
             yield from enumerate(foreign.jobs(), 1)
 
-    def blame(self, number: int, error: QueuectlError) -> QueuectlError:
-        return InvalidRow(number, error)
-
 
 class LineRecords(RecordSource):
     """One object per line; or a single object, a job or the settings of another tool."""
@@ -278,11 +277,7 @@ class LineRecords(RecordSource):
         text = decode(line, first_line=number)
         if is_multiline:
             return as_fields(parse_json("\n" * (number - 1) + text))
-        try:
-            return as_fields(parse_json(text))
-        except InvalidJson as error:
-            message = error.message.replace(", line 1 column", ", column")
-            raise InvalidLine(number, InvalidJson(message, hint=error.hint)) from error
+        return parse_json_line(text, number)
 
     def _require_single(self, number: int) -> None:
         if self._file.read(READ_CHUNK_BYTES).strip():
@@ -318,9 +313,6 @@ class ArrayRecords(RecordSource):
             self._step(1)
         if self._next(may_end=True):
             raise self._broken("more after the end of the array")
-
-    def blame(self, number: int, error: QueuectlError) -> QueuectlError:
-        return InvalidItem(number, error)
 
     def _element(self, number: int) -> Fields:
         if self._next() != "{":

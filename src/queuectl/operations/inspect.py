@@ -1,20 +1,35 @@
-"""Job details, pages of jobs, status and metrics: the values that the command line, the API and the dashboard show."""
+"""The values that the command line, the API and the dashboard show: job details, pages of jobs, status and metrics, the dependency graph
+of a job, the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple, TypeVar
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar
 
+from queuectl.cron.schedule import format_time
+from queuectl.jobs.audit import Entry
 from queuectl.jobs.model import Job, Run, Worker
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Spread, Throughput
+from queuectl.operations.bulk import BULK_BATCH_SIZE, find_jobs
 from queuectl.operations.explain import running_of_key, with_reason
 from queuectl.operations.logs import read_output_tail
-from queuectl.operations.query import MAX_SORTED_JOBS, check_sortable, cursor_position, format_cursor, parse_cursor
+from queuectl.operations.query import (
+    MAX_SORTED_JOBS,
+    check_sortable,
+    cursor_position,
+    format_cursor,
+    parse_count,
+    parse_cursor,
+    parse_since,
+)
 from queuectl.store.protocol import Reads
-from queuectl.store.types import Filter, Sort
+from queuectl.store.types import Filter, Link, Sort
 from queuectl.text import WEBHOOK_QUEUE
+from queuectl.units import to_json
 
 States = dict[str, int]  # by state, including zeros
 
@@ -63,13 +78,7 @@ class Status(NamedTuple):
     firing: tuple[str, ...] = ()  # alerts, by name; not in JSON
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "total": self.total,
-            "states": self.states,
-            "workers": self.workers._asdict(),
-            "queues": [queue._asdict() for queue in self.queues],
-            "oldest_waiting_ms": self.oldest_waiting_ms,
-        }
+        return {name: to_json(value) for name, value in self._asdict().items() if name not in ("lost", "firing")}
 
 
 class Metrics(NamedTuple):
@@ -84,10 +93,8 @@ class Metrics(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            **self._asdict(),
-            "duration_ms": asdict(self.duration_ms),
-            "wait_ms": asdict(self.wait_ms),
-            "throughput": self.throughput._asdict(),
+            name: asdict(value) if isinstance(value, Spread) else to_json(value)
+            for name, value in self._asdict().items()
         }
 
 
@@ -185,3 +192,127 @@ def all_states(counts: dict[State, int]) -> States:
 
 def _sum_states(tally: dict[str, dict[State, int]]) -> States:
     return {state.value: sum(counts.get(state, 0) for counts in tally.values()) for state in State}
+
+
+# ── dependencies ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+MAX_DEPENDENCIES: Final = 10_000  # in each direction
+
+Ask = Callable[[Sequence[str], int], list[Link]]
+
+
+class Graph(NamedTuple):
+    root: str
+    nodes: dict[str, Job]  # in the order of enqueue
+    links: list[Link]
+    is_cut: bool  # truncated at MAX_DEPENDENCIES
+
+    def parents(self, job_id: str) -> list[Link]:
+        return [link for link in self.links if link.child == job_id]
+
+    def to_dict(self) -> dict[str, Any]:
+        nodes = ("id", "state", "queue", "command", "argv", "error")
+        return {
+            "id": self.root,
+            "nodes": [{name: to_json(getattr(job, name)) for name in nodes} for job in self.nodes.values()],
+            "edges": [
+                {
+                    "parent": link.parent,
+                    "child": link.child,
+                    "when": link.when.value,
+                    "else": link.otherwise.value,
+                    "state": link.state.value,
+                }
+                for link in self.links
+            ],
+            "more": self.is_cut,
+        }
+
+
+def graph(store: Reads, ref: str) -> Graph:
+    """The graph of the job `ref`. Raises JobNotFound or AmbiguousId."""
+    root = store.resolve(ref)
+    above, cut_above = _follow(root, lambda ids, limit: store.parents(ids, limit=limit), lambda link: link.parent)
+    below, cut_below = _follow(root, lambda ids, limit: store.children(ids, limit=limit), lambda link: link.child)
+    links = [*above, *below]
+    jobs = find_jobs(store, dict.fromkeys([root, *(id_ for link in links for id_ in (link.parent, link.child))]))
+    if root not in jobs:
+        store.get(root)  # raises JobNotFound if it was removed meanwhile
+    nodes = {job.id: job for job in sorted(jobs.values(), key=lambda job: job.seq)}
+    there = [link for link in links if link.parent in nodes and link.child in nodes]
+    return Graph(root, nodes, there, cut_above or cut_below)
+
+
+def _follow(root: str, ask: Ask, far: Callable[[Link], str]) -> tuple[list[Link], bool]:
+    """Breadth first. Returns the dependencies, and whether there are more than MAX_DEPENDENCIES."""
+    found: dict[tuple[str, str], Link] = {}
+    seen, level = {root}, [root]
+    while level:
+        reached: list[str] = []
+        for start in range(0, len(level), BULK_BATCH_SIZE):
+            left = MAX_DEPENDENCIES - len(found)
+            links = ask(level[start : start + BULK_BATCH_SIZE], left + 1)
+            for link in links[:left]:
+                found[link.parent, link.child] = link
+                if (other := far(link)) not in seen:
+                    seen.add(other)
+                    reached.append(other)
+            if len(links) > left:
+                return list(found.values()), True
+        level = reached
+    return list(found.values()), False
+
+
+# ── audit log ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Recorded(NamedTuple):
+    """An entry as commands and the HTTP API show it."""
+
+    seq: int
+    at: int
+    who: dict[str, Any]
+    what: str
+    subjects: list[str]
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, entry: Entry) -> Recorded:
+        before, after = (None if text is None else json.loads(text) for text in (entry.before, entry.after))
+        return cls(entry.seq, entry.at, json.loads(entry.actor), entry.action, json.loads(entry.targets), before, after)
+
+    @property
+    def by(self) -> str:
+        token = self.who.get("token")
+        name = f"{self.who.get('user') or self.who.get('uid')}@{self.who.get('host')}"
+        return f"{name} ({token})" if token else name
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self._asdict(), "at": format_time(self.at)}
+
+
+def audit_records(
+    reads: Reads,
+    *,
+    since: object = None,
+    subject: str | None = None,
+    who: str | None = None,
+    before: int | None = None,
+    limit: int | str | None = None,
+    now_ms: Callable[[], int],
+    dashes: str = "",
+) -> Iterator[Recorded]:
+    """The newest first. `subject`: of this job, queue, schedule, worker or setting. `who`: a user, uid, host, program or token.
+    `before`: only those older than the entry with this number."""
+    since_ms = 0 if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms)
+    has = None if subject is None else json.dumps(subject, ensure_ascii=False)
+    found = map(Recorded.of, reads.audit(since_ms=since_ms, has=has, newest=True, behind=before))
+    chosen = (
+        one
+        for one in found
+        if (subject is None or subject in one.subjects)
+        and (who is None or who in {*map(str, one.who.values()), one.by})
+    )
+    return islice(chosen, parse_count(limit, subject=f"{dashes}limit"))

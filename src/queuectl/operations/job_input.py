@@ -29,10 +29,11 @@ from queuectl.operations.enqueue import (
     Flags,
     JobInput,
     Numbered,
-    ParsedJobs,
     Queued,
+    job_list,
     make_jobs,
     queued,
+    single_job,
     with_location,
 )
 from queuectl.store.enqueue import new_job_ids
@@ -55,29 +56,23 @@ class InputFormat(StrEnum):
     LINES = "lines"  # a shell command a line
 
 
-class Lines(JobInput):
-    """Blank lines are skipped. `first`: the number of the first line."""
+def job_lines(lines: Sequence[str], form: InputFormat, first: int = 1) -> JobInput:
+    """A job for each line that is not blank. `first`: the number of the first line."""
+    read = parse_json_line if form is InputFormat.JSONL else _parse_command_line
 
-    def __init__(self, lines: Sequence[str], form: InputFormat, first: int = 1) -> None:
-        self._lines = lines
-        self._read = _parse_json_line if form is InputFormat.JSONL else _parse_command_line
-        self._first = first
-
-    def __iter__(self) -> Iterator[Numbered]:
-        for number, line in enumerate(self._lines, self._first):
+    def items() -> Iterator[Numbered]:
+        for number, line in enumerate(lines, first):
             if line and not line.isspace():
-                yield number, self._read(line, number)
+                yield number, read(line, number)
 
-    @property
-    def size(self) -> int:
-        return len(self._lines)
+    return JobInput(items, size=len(lines))
 
 
 def _parse_command_line(line: str, _: int) -> Fields:
     return {"command": line.removesuffix("\r")}
 
 
-def _parse_json_line(line: str, number: int) -> Fields:
+def parse_json_line(line: str, number: int) -> Fields:
     try:
         return as_fields(parse_json(line))
     except InvalidJson as error:
@@ -94,16 +89,15 @@ def parse_document(data: bytes, form: InputFormat | None) -> JobInput:
     text = decode(data.removeprefix(BOM), first_line=1)
     match form or guess_format(data):
         case None:
-            return ParsedJobs([], is_batch=True)
+            return job_list([])
         case InputFormat.JSON:
-            given = parse_json_jobs(text) if text.strip() else ParsedJobs([], is_batch=True)
-            return ParsedJobs(given.items, is_batch=True)
+            return parse_json_jobs(text, is_batch=True) if text.strip() else job_list([])
         case InputFormat.LINES:
-            return Lines(text.split("\n"), InputFormat.LINES)
+            return job_lines(text.split("\n"), InputFormat.LINES)
         case InputFormat.JSONL:
             # One object over several lines is accepted, too, unless the format was given.
             whole = None if form else _parse_multiline_object(text)
-            return whole or Lines(text.split("\n"), InputFormat.JSONL)
+            return whole or job_lines(text.split("\n"), InputFormat.JSONL)
 
 
 def guess_format(data: bytes) -> InputFormat | None:
@@ -130,27 +124,28 @@ def as_fields(value: object) -> Fields:
     raise InvalidJson("expected a JSON object", hint='a job looks like {"command": "echo hi"}')
 
 
-def parse_json_jobs(text: str) -> ParsedJobs:
+def parse_json_jobs(text: str, *, is_batch: bool = False) -> JobInput:
+    """`is_batch`: also a single object is a list of one job."""
     value = parse_json(text)
     if not isinstance(value, list):
-        return ParsedJobs([as_fields(value)], is_batch=False)
+        return job_list([as_fields(value)]) if is_batch else single_job(as_fields(value))
     items = []
     for number, item in enumerate(value, 1):
         try:
             items.append(as_fields(item))
         except UsageError as error:
             raise InvalidItem(number, error) from error
-    return ParsedJobs(items, is_batch=True)
+    return job_list(items)
 
 
-def _parse_multiline_object(text: str) -> ParsedJobs | None:
+def _parse_multiline_object(text: str) -> JobInput | None:
     """The single object that `text` consists of; None if each line is an object."""
     lines = text.strip().split("\n")
     if len(lines) == 1 or lines[0].rstrip().endswith("}"):
         return None
     if any(line.startswith("{") for line in lines[1:]):
         return None
-    return ParsedJobs(parse_json_jobs(text).items, is_batch=True)
+    return parse_json_jobs(text, is_batch=True)
 
 
 # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,7 +172,7 @@ class StreamBlock(NamedTuple):
         for number, data in enumerate(self.lines, self.first):
             try:
                 text = decode(data.removeprefix(BOM) if number == 1 else data, first_line=number)
-                jobs = make_jobs(Lines([text], self.form, first=number), defaults, flags=flags)
+                jobs = make_jobs(job_lines([text], self.form, first=number), defaults, flags=flags)
                 found += [(number, job) for job in jobs]
             except UsageError as error:
                 found.append((number, error))
@@ -253,69 +248,29 @@ def add_lines(store: Enqueuer | None, lines: Sequence[StreamLine], clock: Clock)
 # ── templates and arrays ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ForEach(JobInput):
+def _for_each(
+    lines: Sequence[str],
+    template: Template,
+    *,
+    colsep: str | None,
+    noun: str = "item",
+    is_skipped: Callable[[str], bool] = lambda _: False,
+) -> JobInput:
     """A job for each line or item. `is_skipped`: whether a line is skipped because it is blank."""
 
-    def __init__(
-        self,
-        lines: Sequence[str],
-        template: Template,
-        *,
-        colsep: str | None,
-        noun: str = "item",
-        is_skipped: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self.noun = noun
-        self._lines = lines
-        self._template = template
-        self._colsep = colsep
-        self._is_skipped = is_skipped
-
-    def __iter__(self) -> Iterator[Numbered]:
+    def items() -> Iterator[Numbered]:
         from queuectl.jobs.templates import TemplateLine
 
-        fill, colsep, is_skipped = self._template.fill, self._colsep, self._is_skipped
-        for number, text in enumerate(self._lines, 1):
+        for number, text in enumerate(lines, 1):
             if not is_skipped(text):
                 try:
-                    fields = fill(TemplateLine(text, number, None if colsep is None else text.split(colsep)))
+                    fields = template(TemplateLine(text, number, None if colsep is None else text.split(colsep)))
                 except UsageError as error:
-                    raise self.blame(number, error) from error
+                    raise intake.blame(number, error) from error
                 yield number, fields
 
-    @property
-    def size(self) -> int:
-        return len(self._lines)
-
-
-class Array(JobInput):
-    """The same job for each index, with the index in its environment."""
-
-    noun = "index"
-
-    def __init__(self, fields: Fields, indices: Sequence[int]) -> None:
-        self._fields = fields
-        self._indices = indices
-
-    def __iter__(self) -> Iterator[Numbered]:
-        env = self._fields.get("env")
-        own = env if isinstance(env, dict) else {}
-        for index in self._indices:
-            # An invalid `env` is left for `validate` to report.
-            yield (
-                index,
-                {
-                    **self._fields,
-                    "env": {**own, ARRAY_INDEX_VARIABLE: str(index)} if env is None or own is env else env,
-                },
-            )
-
-    def blame(self, number: int | None, error: QueuectlError) -> QueuectlError:  # noqa: ARG002
-        return error  # the same for every index
-
-    @property
-    def size(self) -> int:
-        return len(self._indices)
+    intake = JobInput(items, noun=noun, size=len(lines))
+    return intake
 
 
 def parse_for_each(data: bytes, arguments: Sequence[str], *, nul: bool, colsep: str | None) -> JobInput:
@@ -324,23 +279,23 @@ def parse_for_each(data: bytes, arguments: Sequence[str], *, nul: bool, colsep: 
     template = _parse_template(arguments[0] if len(arguments) == 1 else arguments, columns=separator is not None)
     text = decode(data.removeprefix(BOM), first_line=1)
     if nul:  # file names: one may be " "
-        return ForEach(text.split("\0"), template, colsep=separator, is_skipped=lambda item: not item)
+        return _for_each(text.split("\0"), template, colsep=separator, is_skipped=lambda item: not item)
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return ForEach(lines, template, colsep=separator, noun="line", is_skipped=lambda line: not line or line.isspace())
+    return _for_each(lines, template, colsep=separator, noun="line", is_skipped=lambda line: not line or line.isspace())
 
 
 def for_each_item(items: Sequence[str], command: str | Sequence[str], *, colsep: str | None) -> JobInput:
     """The same for the APIs: a text is a template for the shell, a list is an argv."""
     separator = None if colsep is None else _parse_separator(colsep, subject="colsep")
-    return ForEach(items, _parse_template(command, columns=separator is not None), colsep=separator)
+    return _for_each(items, _parse_template(command, columns=separator is not None), colsep=separator)
 
 
 def _parse_template(command: str | Sequence[str], *, columns: bool) -> Template:
-    from queuectl.jobs.templates import ArgvTemplate, ShellTemplate
+    from queuectl.jobs.templates import argv_template, shell_template
 
-    return (
-        ShellTemplate(command, columns=columns) if isinstance(command, str) else ArgvTemplate(command, columns=columns)
-    )
+    if isinstance(command, str):
+        return shell_template(command, columns=columns)
+    return argv_template(command, columns=columns)
 
 
 def make_array(fields: Fields, text: str, *, flags: Fields, subject: str = "--array") -> JobInput:
@@ -353,7 +308,21 @@ def make_array(fields: Fields, text: str, *, flags: Fields, subject: str = "--ar
                 hint="omit %N, and limit the key by its queue: queuectl queue set QUEUE --per-key N",
             )
         fields = {**fields, "key": f"{ARRAY_KEY_PREFIX}{new_job_ids(1)[0]}", "places": places}
-    return Array(fields, indices)
+    return _array(fields, indices)
+
+
+def _array(fields: Fields, indices: Sequence[int]) -> JobInput:
+    """The same job for each index, with the index in its environment."""
+    env = fields.get("env")
+    own = env if isinstance(env, dict) else {}
+
+    def items() -> Iterator[Numbered]:
+        for index in indices:
+            # An invalid `env` is left for `validate` to report.
+            with_index = {**own, ARRAY_INDEX_VARIABLE: str(index)} if env is None or own is env else env
+            yield index, {**fields, "env": with_index}
+
+    return JobInput(items, noun="index", size=len(indices))
 
 
 def _parse_separator(text: str, *, subject: str) -> str:

@@ -15,7 +15,7 @@ from queuectl.jobs.states import is_final
 from queuectl.logs.follow import Fetched, Follower, RemoteOutput, Tell
 from queuectl.logs.reader import Stretch, last_bytes, left_of
 from queuectl.logs.rotation import log_exists
-from queuectl.operations.wait import retrying_reads
+from queuectl.operations.wait import IDLE_FACTOR, retrying_reads
 from queuectl.store.protocol import Reads
 from queuectl.store.types import OUTPUT_AT_ONCE
 
@@ -95,7 +95,6 @@ def _remote(store: Reads, job_id: str, path: str | None, runs: Sequence[Run], ho
 
 
 FOLLOW_POLL_SECONDS: Final = 0.05
-IDLE_FACTOR: Final = 5  # as in wait.py
 
 
 OnMissingOutput = Callable[[str, int, str], None]  # job, number of missing bytes, the limit that removed them

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from queuectl.clock import Clock
 from queuectl.jobs.model import Worker
 from queuectl.jobs.states import State
-from queuectl.jobs.stats import OTHER_QUEUES, Histogram
+from queuectl.jobs.stats import OTHER_QUEUES, TimeBuckets, add_histograms
 from queuectl.operations.inspect import count_workers
 from queuectl.store.protocol import Reads
 
@@ -30,7 +30,7 @@ MAX_QUEUES: Final = 100
 class _Snapshot(NamedTuple):
     tally: Mapping[str, Mapping[State, int]]
     totals: Mapping[str, Mapping[str, int]]
-    histograms: dict[str, tuple[Histogram, Histogram]]
+    histograms: dict[str, tuple[TimeBuckets, TimeBuckets]]
     workers: list[Worker]
     oldest_waiting_ms: Mapping[str, int]
 
@@ -56,7 +56,7 @@ def _bounded(snapshot: _Snapshot, most: int) -> _Snapshot:
     names = {queue: queue if place < most else OTHER_QUEUES for place, queue in enumerate(known)}
     tally: dict[str, Counter[State]] = {}
     totals: dict[str, Counter[str]] = {}
-    histograms: dict[str, tuple[Histogram, Histogram]] = {}
+    histograms: dict[str, tuple[TimeBuckets, TimeBuckets]] = {}
     oldest: dict[str, int] = {}
     for queue, name in names.items():
         tally.setdefault(name, Counter()).update(snapshot.tally.get(queue, {}))
@@ -64,14 +64,9 @@ def _bounded(snapshot: _Snapshot, most: int) -> _Snapshot:
         oldest[name] = max(oldest.get(name, 0), snapshot.oldest_waiting_ms.get(queue, 0))
     for queue, (run, wait) in snapshot.histograms.items():
         name = names.get(queue, OTHER_QUEUES)
-        there = histograms.get(name)
-        histograms[name] = (run, wait) if there is None else (_together(there[0], run), _together(there[1], wait))
+        runs, waits = histograms.get(name, (TimeBuckets(), TimeBuckets()))
+        histograms[name] = (add_histograms(runs, run), add_histograms(waits, wait))
     return snapshot._replace(tally=dict(tally), totals=dict(totals), histograms=histograms, oldest_waiting_ms=oldest)
-
-
-def _together(one: Histogram, other: Histogram) -> Histogram:
-    buckets = tuple((bound, a + b) for (bound, a), (_, b) in zip(one.buckets, other.buckets, strict=True))
-    return Histogram(buckets, one.sum + other.sum, one.count + other.count)
 
 
 def _lines(snapshot: _Snapshot, is_alive: Callable[[Worker], bool], took: float) -> Iterator[str]:
@@ -115,12 +110,12 @@ def _head(name: str, kind: str, about: str) -> Iterator[str]:
     yield f"# TYPE {name} {kind}"
 
 
-def _histogram(name: str, histogram: Histogram, *, queue: str) -> Iterator[str]:
-    for bound, count in histogram.buckets:
+def _histogram(name: str, times: TimeBuckets, *, queue: str) -> Iterator[str]:
+    for bound, count in times.cumulative:
         yield _sample(f"{name}_bucket", count, queue=queue, le=f"{bound:g}")
-    yield _sample(f"{name}_bucket", histogram.count, queue=queue, le="+Inf")
-    yield _sample(f"{name}_sum", histogram.sum, queue=queue)
-    yield _sample(f"{name}_count", histogram.count, queue=queue)
+    yield _sample(f"{name}_bucket", times.jobs, queue=queue, le="+Inf")
+    yield _sample(f"{name}_sum", times.total_ms / 1000, queue=queue)
+    yield _sample(f"{name}_count", times.jobs, queue=queue)
 
 
 def _sample(name: str, value: float, **labels: str) -> str:

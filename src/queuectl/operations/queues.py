@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import InvalidInput, NotMovable, UnknownName, UsageError
+from queuectl.errors import InvalidInput, NotMovable, UsageError
 from queuectl.jobs import fields as read
 from queuectl.jobs.model import BulkResult, Refusal
 from queuectl.jobs.queue_limits import MAX_QUEUE_LIMIT, QueueLoad, QueueSettings, parse_rate, rules_to_dict
@@ -16,7 +16,7 @@ from queuectl.jobs.spec import parse_user_queue
 from queuectl.operations.bulk import find_jobs, resolve_ids
 from queuectl.operations.inspect import States, all_states
 from queuectl.store.protocol import Reads, Store
-from queuectl.text import closest_match, short_repr
+from queuectl.text import short_repr, unknown_name
 from queuectl.units import from_ms, iso
 from queuectl.webhooks.rules import parse_url
 
@@ -84,7 +84,7 @@ def _read(given: Mapping[str, object], *, by_option: bool = False) -> dict[str, 
     """The values by the names of QueueSettings."""
     for name in given:
         if name not in _READERS and name != "limits":
-            raise UnknownName("rule", name, nearest=closest_match(name, _READERS), known=list(_READERS))
+            raise unknown_name("rule", name, _READERS)
     found: dict[str, Any] = {}
     for name, value in given.items():
         try:

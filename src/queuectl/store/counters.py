@@ -14,7 +14,6 @@ from queuectl.jobs.states import State
 from queuectl.jobs.stats import (
     ALL_QUEUES,
     Counts,
-    Histogram,
     Point,
     Snapshot,
     Span,
@@ -200,13 +199,12 @@ class Samples:
         values = {"span": span.value, "since": since_ms, "queue": queue}
         return [point_of(row) for row in self._tx.all("points", values)]
 
-    def histograms(self) -> dict[str, tuple[Histogram, Histogram]]:
+    def histograms(self) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:
         # As of one moment: else the times of a job that is removed meanwhile would be counted twice, or not at all.
         with self._tx.snapshot():
             since = self._state().since(self._tx.clock.now_ms())
             counted, measured = self._tx.each(("buckets", ()), ("measured", {"since": since, "until": EVER}))
-        times = times_by_queue(counted + measured)
-        return {queue: (Histogram.of(run), Histogram.of(wait)) for queue, (run, wait) in times.items()}
+        return times_by_queue(counted + measured)
 
     def sample(self) -> bool:
         for _ in range(SAMPLE_ATTEMPTS):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queuectl.jobs.model import Claim, Job, Run, Worker
     from queuectl.jobs.queue_limits import QueueLoad, QueueSettings
     from queuectl.jobs.spec import NewJob, QueueDefaults
-    from queuectl.jobs.stats import Histogram, Point, Spread, Throughput
+    from queuectl.jobs.stats import Point, Spread, Throughput, TimeBuckets
     from queuectl.jobs.stats import Span as SampleSpan
     from queuectl.store.transfer import Dump, Importer, Load
     from queuectl.store.types import (
@@ -185,7 +185,7 @@ class Reads(Settings, Protocol):
         """Run time and waiting time of the completed jobs."""
         ...
 
-    def histograms(self) -> dict[str, tuple[Histogram, Histogram]]:
+    def histograms(self) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:
         """For each queue: run time and waiting time of all jobs ever completed, in the buckets of jobs/stats.py. They never
         decrease, and cost the same at any number of jobs. Runs that were settled too late are missing, see LATE_MS."""
         ...

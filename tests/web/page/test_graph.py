@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from queuectl import Queue
-from queuectl.operations.graph import graph
+from queuectl.operations.inspect import graph
 from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
 from queuectl.web.pages.charts import MAX_BOXES, draw_graph

@@ -24,11 +24,10 @@ from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import pruner
-from queuectl.operations import audit as audit_log
-from queuectl.operations.audit import Recorded
 from queuectl.operations.backup import count_kept, require_no_workers
 from queuectl.operations.backup import reset_store as reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
+from queuectl.operations.inspect import Recorded, audit_records
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
@@ -264,7 +263,7 @@ def audit(app: App, limit: int | str, **options: Any) -> Result:
     """
     reads = app.open_reads()
     options["subject"] = _subject(reads, options["subject"])
-    rows = audit_log.records(reads, **options, limit=limit, now_ms=reads.now_ms, dashes="--")
+    rows = audit_records(reads, **options, limit=limit, now_ms=reads.now_ms, dashes="--")
     return Table(
         rows,
         _audit_columns(reads.now_ms()),

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from queuectl.alerts import operations as use
-from queuectl.alerts.delivery import AlertDelivery
-from queuectl.alerts.evaluator import Sent
+from queuectl.alerts.evaluator import AlertDelivery, Sent
 from queuectl.alerts.rules import Alert
 from queuectl.cli.app import App
 from queuectl.cli.command import group, policy_option

@@ -26,13 +26,11 @@ from queuectl.cli.render import Details, Done, Result, Table, field_lines, table
 from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.config import working_directory
 from queuectl.cron import operations as use
-from queuectl.cron.operations import ScheduleDetails
+from queuectl.cron.operations import ScheduleDetails, find_zone, local_zone_name
 from queuectl.cron.schedule import MAX_ENUMERATED_RUNS, PastRun, Schedule, format_catch_up, format_time
-from queuectl.cron.zones import find_zone, local_zone_name
 from queuectl.errors import QueuectlError, UsageError
 from queuectl.jobs.fields import integer as integer_field
-from queuectl.jobs.import_record import HIDDEN_VALUE
-from queuectl.jobs.model import BulkResult
+from queuectl.jobs.model import HIDDEN_VALUE, BulkResult
 from queuectl.jobs.spec import Defaults, merge_fields
 from queuectl.operations.enqueue import Queued
 from queuectl.text import command_line, escape_control

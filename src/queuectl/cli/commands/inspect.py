@@ -21,8 +21,8 @@ from queuectl.jobs.stats import Spread
 from queuectl.operations import inspect
 from queuectl.operations.explain import Explanation
 from queuectl.operations.explain import explain as explain_job
-from queuectl.operations.graph import graph as graph_of
 from queuectl.operations.inspect import Metrics, QueueCount, Status
+from queuectl.operations.inspect import graph as graph_of
 from queuectl.operations.prometheus import format_metrics
 from queuectl.operations.query import parse_count, parse_sort
 from queuectl.operations.wait import retry_store

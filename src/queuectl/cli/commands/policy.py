@@ -137,7 +137,7 @@ def policy_show(app: App, policy: str | None) -> Result:
 def _job(app: App, arguments: tuple[str, ...], flags: Mapping[str, object]) -> NewJob:
     if not arguments or not arguments[0]:
         raise UsageError("nothing to check", hint="for example: queuectl policy check rsync -a in/ out/")
-    given = parse_arguments(arguments).items
+    given = [fields for _, fields in parse_arguments(arguments)]
     if len(given) != 1:
         raise InvalidInput("JSON", "one job at a time", hint='for example, {"argv": ["rsync", "-a", "in/", "out/"]}')
     defaults = Defaults.of(app.settings, cwd=working_directory(), by_queue=app.queue_defaults)

@@ -33,15 +33,16 @@ from queuectl.errors import (
 from queuectl.operations import export as exporter
 from queuectl.operations.backup import (
     SQLITE_SUFFIXES,
+    CopyResult,
     RestoreResult,
     RestoreTarget,
+    TableCount,
     new_backup_path,
     require_no_workers,
 )
+from queuectl.operations.backup import copy_store as copy_store
 from queuectl.operations.backup import create_backup as back_up
 from queuectl.operations.backup import restore_backup as put_back
-from queuectl.operations.copy import CopyResult, TableCount
-from queuectl.operations.copy import copy_store as copy_store
 from queuectl.operations.enqueue import job_defaults
 from queuectl.operations.export import export_config
 from queuectl.operations.import_jobs import ImportResult, open_records

@@ -23,10 +23,18 @@ from queuectl.cli.tables import BAR_WIDTH, Column, bar_text
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches, inspect, logs
-from queuectl.operations.batches import Progress
+from queuectl.operations import inspect, logs
 from queuectl.operations.logs import LogView
-from queuectl.operations.wait import exit_code, retry_store, retrying_reads
+from queuectl.operations.wait import (
+    Progress,
+    all_progress,
+    exit_code,
+    first_not_completed,
+    progress,
+    retry_store,
+    retrying_reads,
+    wait_batch,
+)
 from queuectl.operations.wait import wait as wait_for_jobs
 from queuectl.text import escape_control
 from queuectl.units import humanize_elapsed, humanize_time, parse_duration_ms
@@ -206,10 +214,10 @@ def wait(
 def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:
     store, bar = app.open_reads(), BatchBar(app)
     try:
-        ended = batches.wait(store, app.clock, name, timeout=seconds, watch=bar.show)
+        ended = wait_batch(store, app.clock, name, timeout=seconds, watch=bar.show)
     finally:
         bar.close()
-    code = exit_code(batches.first_not_completed(store, name))
+    code = exit_code(first_not_completed(store, name))
     return Details(ended.to_dict(), text=lambda: (), exit_code=code)
 
 
@@ -234,7 +242,7 @@ def batch_list(app: App) -> Result:
     """List batches, newest first."""
     store = app.open_reads()
     return Table(
-        batches.all_progress(store),
+        all_progress(store),
         _batch_columns(store.now_ms()),
         to_json=Progress.to_dict,
         to_id=lambda one: one.batch.name,
@@ -249,7 +257,7 @@ def batch_show(app: App, name: str) -> Result:
 
     Dead and cancelled jobs count as failed. Jobs that wait for a retry do not.
     """
-    found = batches.progress(app.open_reads(), name)
+    found = progress(app.open_reads(), name)
     return Details(found.to_dict(), text=lambda: _batch_lines(app, found), id=name)
 
 

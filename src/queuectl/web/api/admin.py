@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from queuectl import config
 from queuectl.alerts import operations as alerts
-from queuectl.alerts.delivery import AlertDelivery
+from queuectl.alerts.evaluator import AlertDelivery
 from queuectl.config import environ, working_directory
 from queuectl.doctor import report, run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import pruner
-from queuectl.operations import audit, inspect
+from queuectl.operations import inspect
 from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
 from queuectl.settings import SettingEntry, retention
@@ -335,6 +335,8 @@ def list_audit(session: WebSession, call: ApiRequest) -> Any:
             raise invalid_cursor()
     about: dict[str, Any] = {"since": query["since"], "subject": query["id"], "who": query["who"], "before": before}
     # One more than requested, to know whether there is another page.
-    found = [one.to_dict() for one in audit.records(reads, **about, limit=query["limit"] + 1, now_ms=reads.now_ms)]
+    found = [
+        one.to_dict() for one in inspect.audit_records(reads, **about, limit=query["limit"] + 1, now_ms=reads.now_ms)
+    ]
     items, more = found[: query["limit"]], found[query["limit"] :]
     return {"items": items, "next_cursor": encode_cursor([items[-1]["seq"]]) if more else None}

@@ -13,10 +13,10 @@ from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.fields import absolute
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, State
-from queuectl.operations import batches, control, inspect, job_input
+from queuectl.operations import control, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
-from queuectl.operations.enqueue import JobInput, ParsedJobs
+from queuectl.operations.enqueue import JobInput, job_list, single_job
 from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
@@ -99,7 +99,7 @@ def _parse_jobs(body: dict[str, Any], job: dict[str, Any]) -> JobInput:
             if not isinstance(body["jobs"], list):
                 problem = f"expected a list of jobs, got {short_repr(body['jobs'])}"
                 raise InvalidInput("jobs", problem, hint="for example [{…}, {…}]")
-            return ParsedJobs([fields_of(item) for item in body["jobs"]], is_batch=True)
+            return job_list([fields_of(item) for item in body["jobs"]])
         case "for_each":
             command, argv = job.get("command"), job.get("argv")
             if (command is None) == (argv is None):
@@ -123,7 +123,9 @@ def enqueue(session: WebSession, call: ApiRequest) -> Any:
     """Add one job for an object; for an array, add all jobs or none."""
     is_batch = isinstance(call.body, list)
     items = [fields_of(item) for item in (call.body if is_batch else [call.body])]
-    jobs = session.add(ParsedJobs(items, is_batch=is_batch), {}, idempotency=_request_of(call, "/jobs"))
+    jobs = session.add(
+        job_list(items) if is_batch else single_job(items[0]), {}, idempotency=_request_of(call, "/jobs")
+    )
     is_new = any(not job.is_duplicate for job in jobs)
     if is_batch:
         return Created([added(job) for job in jobs], is_new=is_new)
@@ -296,7 +298,7 @@ def wait_for_job(session: WebSession, call: ApiRequest) -> Any:
     slow=True,
 )
 def wait_for_batch(session: WebSession, call: ApiRequest) -> Any:
-    return batches.wait(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
+    return waiting.wait_batch(session.reads, session.clock, call.path["name"], timeout=_seconds(call)).to_dict()
 
 
 def _seconds(call: ApiRequest) -> float:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from queuectl.config import environ, working_directory
 from queuectl.cron import operations
-from queuectl.cron.operations import CronContext, ScheduleRequest
-from queuectl.cron.zones import local_zone_name
+from queuectl.cron.operations import CronContext, ScheduleRequest, local_zone_name
 from queuectl.errors import InvalidInput
 from queuectl.jobs.spec import Defaults
 from queuectl.operations import queues as use

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from queuectl.jobs.model import Job
 from queuectl.jobs.stats import Point, Span, TimeBuckets, add_histograms, percentile_ms
-from queuectl.operations.graph import Graph
+from queuectl.operations.inspect import Graph
 from queuectl.store_threads import WebSession
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, from_ms
 from queuectl.web.pages.render import command, exact, number, span

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from queuectl.config import environ
 from queuectl.cron import operations as use
-from queuectl.cron.zones import find_zone, local_zone_name
+from queuectl.cron.operations import find_zone, local_zone_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable
 from queuectl.store_threads import WebSession
 from queuectl.units import from_ms

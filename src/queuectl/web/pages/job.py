@@ -10,13 +10,12 @@ from queuectl.config import host_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName, UsageError
 from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.model import Job, Run
-from queuectl.jobs.outcome import Ending
+from queuectl.jobs.outcome import Ending, allowed_failures
 from queuectl.jobs.resources import LIMITS
-from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.spec import PackedLimits
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait
-from queuectl.operations import control, explain, graph, inspect
+from queuectl.operations import control, explain, inspect
 from queuectl.operations.explain import Reason
 from queuectl.store_threads import WebSession
 from queuectl.units import iso, to_ms
@@ -147,7 +146,7 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "allowed": allowed_failures(job.max_retries, first_is_free=job.first_is_free),
         "reasons": [describe_reason(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
         "timeline": timeline(job, shown.history, reads.now_ms()),
-        "graph": draw_graph(graph.graph(reads, job_id)),
+        "graph": draw_graph(inspect.graph(reads, job_id)),
         "log": read_log(reads, job_id, run=number, find=find),
         "log_run": number,
         "log_find": find or "",

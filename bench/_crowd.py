@@ -8,8 +8,9 @@ from typing import Any
 from _million import AT_ONCE, new_job
 
 from queuectl.jobs.dependencies import Dependency
-from queuectl.jobs.outcome import Exited, RetryPolicy, settle
+from queuectl.jobs.outcome import Exited, settle
 from queuectl.jobs.queue_limits import Rate
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.jobs.spec import NewJob
 from queuectl.operations.enqueue import gc_paused
 from queuectl.store.protocol import Store

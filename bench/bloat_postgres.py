@@ -16,7 +16,8 @@ from _bench import Figure, Lab, Report, median
 from _million import new_job
 from _postgres import Server, main_with_server
 
-from queuectl.jobs.outcome import Exited, RetryPolicy, settle
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store

@@ -9,7 +9,8 @@ from _bench import Figure, Lab, Report, main, median, paired, rounds
 from _million import new_job
 
 from queuectl.jobs.dependencies import Dependency
-from queuectl.jobs.outcome import Exited, RetryPolicy, settle
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.store.open import open_store
 from queuectl.store.protocol import Store
 from queuectl.store.types import ClaimRequest, End, NewWorker

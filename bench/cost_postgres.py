@@ -20,7 +20,8 @@ from _postgres import Server, main_with_server
 from idle import on_core
 
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Exited, RetryPolicy, settle
+from queuectl.jobs.outcome import Exited, settle
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
 from queuectl.store.types import ClaimRequest, End, NewWorker, Start

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from queuectl.jobs.model import Claim, NewJob
-from queuectl.jobs.outcome import Exited, Outcome, RetryPolicy, Settlement, settle
+from queuectl.jobs.outcome import Exited, Outcome, Settlement, settle
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.policy.gate import Gate, PolicyLoader
 
 NO_POLICY: Final = Gate(PolicyLoader(None), {})

@@ -14,7 +14,6 @@ from queuectl.jobs.outcome import (
     Outcome,
     Refused,
     Released,
-    RetryPolicy,
     Settlement,
     Signalled,
     TimedOut,
@@ -22,6 +21,7 @@ from queuectl.jobs.outcome import (
     settle_abandoned,
     settle_lost,
 )
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.jobs.states import State
 
 POLICY = RetryPolicy(max_ms=3_600_000, jitter=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from queuectl.errors import InvalidInput, QueuectlError, UnknownName
 from queuectl.jobs.edit import parse_edit
-from queuectl.jobs.outcome import Exited, Limited, RetryPolicy, Signalled, settle
+from queuectl.jobs.outcome import Exited, Limited, Signalled, settle
 from queuectl.jobs.resources import (
     NO_REPORT,
     ResourceReport,
@@ -24,6 +24,7 @@ from queuectl.jobs.resources import (
     usage_text,
     usage_to_dict,
 )
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.jobs.spec import NO_URLS, Defaults, validate
 from tests.factories import unknown_claim
 

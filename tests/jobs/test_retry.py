@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from queuectl.jobs.outcome import RetryPolicy, allowed_failures, backoff_ms
+from queuectl.jobs.retry import RetryPolicy, allowed_failures, backoff_ms
 from queuectl.units import MAX_DURATION_MS
 
 HOUR = 3_600_000

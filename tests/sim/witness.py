@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from queuectl.jobs.outcome import Ending, Exited, Signalled, allowed_failures
+from queuectl.jobs.outcome import Ending, Exited, Signalled
 from queuectl.jobs.priority import Ageing, Standing, rank
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import FINAL, TRANSITIONS, Event, State
 from queuectl.paths import wakeup_file
 from queuectl.process.model import Child

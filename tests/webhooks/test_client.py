@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from queuectl.errors import WebhookRefused, WebhookUnanswered
-from queuectl.webhooks.delivery import post
+from queuectl.webhooks.client import post
 from tests.webhooks.receiver import Receiver, receiving, say
 
 

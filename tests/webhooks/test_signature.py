@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from queuectl.webhooks.delivery import sign
+from queuectl.webhooks.client import sign
 
 BODY, SECRET, AT = b'{"event": "dead"}', "a secret of two", 1_800_000_000
 

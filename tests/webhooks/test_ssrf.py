@@ -5,7 +5,7 @@ import ipaddress
 import pytest
 
 from queuectl.errors import WebhookRefused
-from queuectl.webhooks.delivery import is_public, resolve, resolve_allowed
+from queuectl.webhooks.ssrf import is_public, resolve, resolve_allowed
 
 PRIVATE = [
     "127.0.0.1",

@@ -11,8 +11,9 @@ from queuectl.cli.render import field_lines, table_lines
 from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import Job, Run
-from queuectl.jobs.outcome import Ending, allowed_failures
+from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import format_limits, usage_text
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
 from queuectl.operations.inspect import MAX_DEPENDENCIES, Graph, JobDetails
 from queuectl.store.types import Link

@@ -13,7 +13,8 @@ from queuectl import events
 from queuectl.cli.app import App, paint
 from queuectl.cli.tables import STATE_STYLE, bar_text
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Settlement, allowed_failures
+from queuectl.jobs.outcome import Settlement
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.text import command_line, escape_control, plural
 from queuectl.units import from_ms, humanize_elapsed, iso

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple, assert_never
 from queuectl.jobs.dependencies import DependencyState, Need
 from queuectl.jobs.fields import MAX_PARENTS
 from queuectl.jobs.model import Job, Run, Worker
-from queuectl.jobs.outcome import Ending, allowed_failures
+from queuectl.jobs.outcome import Ending
 from queuectl.jobs.queue_limits import QueueLoad, format_rate
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import Wait, key_full, limit_of_key, reason, waits
 from queuectl.operations.wait import is_served

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.jobs.dependencies import parse_dependencies
 from queuectl.jobs.model import Claim, Job, Run, Worker
-from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled, allowed_failures
+from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled
 from queuectl.jobs.priority import Ageing, Standing, effective_priority
 from queuectl.jobs.queue_limits import QueueLoad
 from queuectl.jobs.resources import Usage
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import reason
 from queuectl.store.types import Row

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from rich.text import Text
 
 from queuectl.jobs.model import Job, Worker
-from queuectl.jobs.outcome import allowed_failures
 from queuectl.jobs.queue_limits import rules_to_dict
 from queuectl.jobs.resources import format_limits, format_usage
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
 from queuectl.operations.queues import QueueView
 from queuectl.store.types import Filter

@@ -21,7 +21,6 @@ from queuectl.jobs.outcome import (
     Limited,
     Outcome,
     Released,
-    RetryPolicy,
     Settlement,
     Signalled,
     TimedOut,
@@ -29,6 +28,7 @@ from queuectl.jobs.outcome import (
     settle_lost,
 )
 from queuectl.jobs.resources import ResourceReport, exceeded_limit
+from queuectl.jobs.retry import RetryPolicy
 from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
 from queuectl.process.client import RunExit

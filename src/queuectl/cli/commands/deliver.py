@@ -11,7 +11,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import command
 from queuectl.cli.render import Lines, Result
 from queuectl.webhooks import delivery as use
-from queuectl.webhooks.delivery import Response
+from queuectl.webhooks.client import Response
 from queuectl.webhooks.rules import ALERT_EVENT, ORIGIN_VARIABLE, URL_VARIABLE, parse_url, redact_url
 
 

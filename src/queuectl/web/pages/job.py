@@ -10,8 +10,9 @@ from queuectl.config import host_name
 from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName, UsageError
 from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.model import Job, Run
-from queuectl.jobs.outcome import Ending, allowed_failures
+from queuectl.jobs.outcome import Ending
 from queuectl.jobs.resources import LIMITS
+from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.spec import PackedLimits
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait

@@ -107,10 +107,10 @@ class Command(click.Command):
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        args = args if ctx.resilient_parsing else self.arrange(ctx, args)
-        if self.signed_arguments:
-            args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
         try:
+            args = args if ctx.resilient_parsing else self.arrange(ctx, args)
+            if self.signed_arguments:
+                args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             # click's parser sets no context, which the error message needs.

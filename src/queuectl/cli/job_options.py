@@ -325,115 +325,62 @@ def read_many(options: Mapping[str, Any]) -> Many | None:
 # ── options before and after the command ────────────────────────────────────────────────────────────────────────────
 
 
-class _Scan(NamedTuple):
-    """Arguments, separated without converting a value."""
-
-    options: list[str]  # with their values
-    others: list[str]
-    names: frozenset[str]  # of the options
-    is_valid: bool  # whether click's parser would accept them
-    rest: list[str]  # from the first argument that is no option, or from `--` on
-
-
 class JobCommand(Command):
     """A command whose last arguments are a command to run.
 
     A single argument may be followed by options. If there are several, every option stands before the first: an option
-    after it belongs to the command. `arrange` moves the command behind a `--`; click's parser runs once, after that.
+    after it belongs to the command.
     """
 
     leading_arguments = 0  # before the command; options may stand between them
 
     def arrange(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The same arguments with the command behind a `--`, so that nothing in it is parsed as an option."""
-        args = super().arrange(ctx, args)
+        rest = super().arrange(ctx, args)
+        parse = self._option_parser(ctx)
         options: list[str] = []
         leading: list[str] = []
-        names: frozenset[str] = frozenset()
-        rest = args
+        values: dict[str, Any] = {}
         while True:
-            scan = self._scan(ctx, rest, interspersed=False)
-            if not scan.is_valid:
-                return args  # click reports it
-            options, names, rest = [*options, *scan.options], names | scan.names, scan.rest
-            if rest[:1] == ["--"]:
-                return [*options, "--", *leading, *rest[1:]]
+            found, others, _ = parse(rest, interspersed=False)
+            values |= found
+            given, rest = rest[: len(rest) - len(others)], others
+            if given[-1:] == ["--"]:
+                return [*options, *given, *leading, *rest]
+            options += given
             if len(leading) == self.leading_arguments or not rest:
                 break
             leading, rest = [*leading, rest[0]], rest[1:]
         if not rest:
-            return [*options, "--", *leading] if leading else options
+            return [*options, "--", *leading]
         first, tail = rest[0], rest[1:]
         # With --for-each, braces are placeholders and never JSON.
-        if looks_like_json(first) and "--for-each" not in names:
+        if looks_like_json(first) and "for_each" not in values:
             count = _json_arguments(rest)
             first, tail = " ".join(rest[:count]), rest[count:]
         if not any(map(_is_option, tail)):
             return [*options, "--", *leading, first, *tail]
-        scan = self._scan(ctx, tail, interspersed=True)
-        if scan.is_valid and not scan.others and "--" not in tail:
-            return [*options, *tail, "--", *leading, first]
-        raise _misplaced(ctx, [*options, *leading, "--", *rest], self._error_in(ctx, scan))
-
-    def _scan(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> _Scan:
-        """Separate options from other arguments, as click's parser would."""
-        known = {name: param for param in self.get_params(ctx) for name in param.opts if name.startswith("-")}
-        names: set[str] = set()
-        options: list[str] = []
-        others: list[str] = []
-        at, is_valid = 0, True
-        while at < len(args) and args[at] != "--":
-            if not _is_option(args[at]):
-                if not interspersed:
-                    break
-                others.append(args[at])
-                at += 1
-                continue
-            taken, found = 1, _options_in(args[at], known)
-            if found:
-                names.update(found.names)
-                taken += found.needs_value
-            is_valid = is_valid and found is not None and at + taken <= len(args)
-            options += args[at : at + taken]
-            at += taken
-        return _Scan(options, others, frozenset(names), is_valid, args[at:])
-
-    def _error_in(self, ctx: click.Context, scan: _Scan) -> click.UsageError | None:
-        if scan.is_valid:
-            return None
+        cause = None
         try:
-            self.make_parser(ctx).parse_args(list(scan.options))
+            _, others, _ = parse(tail, interspersed=True)
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx
-            return error
-        return None
+            cause = error
+            cause.ctx = cause.ctx or ctx  # click's parser sets none
+        else:
+            if not others and "--" not in tail:
+                return [*options, *tail, "--", *leading, first]
+        raise _misplaced(ctx, [*options, *leading, "--", *rest], cause)
 
+    def _option_parser(self, ctx: click.Context) -> Callable[..., Any]:
+        """A function that separates the options of this command from other arguments: their values, and the others."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        parser = click.Command(None, params=[*options], add_help_option=False).make_parser(ctx)
 
-class _Option(NamedTuple):
-    names: list[str]
-    needs_value: bool  # as the next argument
+        def parse(args: list[str], *, interspersed: bool) -> Any:
+            parser.allow_interspersed_args = interspersed
+            return parser.parse_args([*args])
 
-
-def _options_in(argument: str, known: Mapping[str, click.Parameter]) -> _Option | None:
-    """The options of one argument (`--queue`, `--queue=mail`, `-qmail`, `-0q`); None if click would refuse it."""
-    if argument.startswith("--"):
-        name, equals, _ = argument.partition("=")
-        if name not in known or (equals and _is_flag(known[name])):
-            return None
-        return _Option([name], not equals and not _is_flag(known[name]))
-    names: list[str] = []
-    for at, letter in enumerate(argument[1:], 2):
-        name = f"-{letter}"
-        if name not in known:
-            return None
-        names.append(name)
-        if not _is_flag(known[name]):
-            return _Option(names, at == len(argument))
-    return _Option(names, needs_value=False)
-
-
-def _is_flag(param: click.Parameter) -> bool:
-    return isinstance(param, click.Option) and (param.is_flag or param.count)
+        return parse
 
 
 def _is_option(argument: str) -> bool:

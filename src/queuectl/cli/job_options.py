@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Final
 
 import click
 
@@ -17,35 +18,14 @@ from queuectl.cli.command import Command, Decorator, combine_options, integer, n
 from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
 from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
-from queuectl.jobs.spec import check_field
+from queuectl.jobs.spec import LIMIT_NAMES, check_field, readers
 from queuectl.operations.enqueue import JobInput, ParsedJobs, looks_like_json, parse_arguments
 from queuectl.text import escape_control
 
 STDIN: Final = "-"
 ONE_OF_THEM: Final = "use only one of them"
-LIMITS: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
-# Options whose name is that of a field of a job.
-FIELDS: Final = (
-    "id",
-    "command",
-    "queue",
-    "priority",
-    "delay",
-    "run_at",
-    "max_retries",
-    "max_attempts",
-    "backoff_base",
-    "timeout",
-    *LIMITS,
-    "cwd",
-    "unique_for",
-    "if_exists",
-    "batch",
-    "key",
-    "on_success",
-    "on_failure",
-    "on_dead",
-)
+# Parameters that are fields of a job, by the same name.
+FIELDS: Final = frozenset(readers()) - {"env", "after"}
 # Field -> option, where the names differ.
 OPTION_OF_FIELD: Final = {"tags": "--tag", "secrets": "--secret", "unique_key": "--unique"}
 # Option -> state that the parents must reach.
@@ -98,12 +78,13 @@ _FIELD_OPTIONS: Final = (
     click.option("--env-file", multiple=True, metavar="FILE", help="Set variables from a file (-: stdin)."),
     click.option(
         "--secret",
+        "secrets",
         multiple=True,
         metavar="NAME[=ENTRY]",
         shell_complete=complete_secrets,
         help="Set a variable to a secret of the worker's host.",
     ),
-    click.option("--tag", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
+    click.option("--tag", "tags", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
     click.option(
         "--batch",
         metavar="NAME",
@@ -114,7 +95,7 @@ _FIELD_OPTIONS: Final = (
     _parent_option("--after", "Start after these jobs have completed."),
     _parent_option("--after-any", "Start after these jobs have finished in any state."),
     _parent_option("--after-fail", "Start only if these jobs are dead."),
-    click.option("--unique", metavar="KEY", help="Unique key: only one unfinished job can have it."),
+    click.option("--unique", "unique_key", metavar="KEY", help="Unique key: only one unfinished job can have it."),
     click.option("--unique-for", metavar="TIME", help="Include jobs enqueued within the last TIME."),
     click.option("--if-exists", metavar="WHAT", help="Action if the key is taken: skip (default), error, replace."),
 )
@@ -127,13 +108,13 @@ many_options: Final = combine_options(
 )
 # Heading of the help -> parameters. Of the commands that add jobs.
 OPTION_GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Job": ("id", "command", "queue", "priority", "tag"),
+    "Job": ("id", "command", "queue", "priority", "tags"),
     "Schedule": ("delay", "run_at", "tz", "overlap", "catch_up", "jitter", "until", "replace"),
     "Retries and timeout": ("max_attempts", "max_retries", "backoff_base", "timeout"),
-    "Limits": (*LIMITS, "key"),
-    "Environment": ("cwd", "env", "env_file", "secret"),
+    "Limits": (*LIMIT_NAMES, "key"),
+    "Environment": ("cwd", "env", "env_file", "secrets"),
     "Dependencies": tuple(PARENT_OPTIONS),
-    "Uniqueness": ("unique", "unique_for", "if_exists"),
+    "Uniqueness": ("unique_key", "unique_for", "if_exists"),
     "Batch input": ("file", "form", "stream", "for_each", "nul", "colsep", "array", "batch", "on_complete"),
     "Webhooks": ("on_success", "on_failure", "on_dead"),
 }
@@ -183,18 +164,16 @@ def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> No
 
 def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """As `read_flags`, without the parents."""
-    flags = {name: options[name] for name in FIELDS if options[name] is not None}
+    flags = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in options.items()
+        if name in FIELDS and value not in (None, ())
+    }
     if options["cwd"] and not os.path.isdir(options["cwd"]):
         app.say(f"warning: {escape_control(options['cwd'])} is not a directory on this host")
     if options["env"] or options["env_file"]:
         files = _read_env_files(options["env_file"], app, options)
         flags["env"] = {**files, **read_variables(options["env"], app.environ)}
-    if options["secret"]:
-        flags["secrets"] = list(options["secret"])
-    if options["tag"]:
-        flags["tags"] = list(options["tag"])
-    if options["unique"] is not None:
-        flags["unique_key"] = options["unique"]
     for name, value in flags.items():
         # Checked here as well as with the job, so that errors name the option.
         check_field(name, value, spelled=OPTION_OF_FIELD.get(name, option_name(name)))
@@ -229,24 +208,28 @@ def _read_env_files(paths: Sequence[str], app: App, options: Mapping[str, Any]) 
     readers += [option_name(name) for name in ("file", "for_each") if options.get(name) == STDIN]
     if STDIN in paths and len(readers) > 1:
         raise UsageError(f"{readers[0]} and {readers[-1]} both read stdin", hint="give one of them a file")
-    from queuectl.operations.job_input import (
-        read_env_file,  # here, as below: a plain `enqueue` does without this module
-    )
+    from queuectl.operations import job_input  # here, as below: a plain `enqueue` does without this module
 
     variables: dict[str, str] = {}
     for path in paths:
-        variables |= _variables_of_stdin(app) if path == STDIN else read_env_file(path)
+        if path != STDIN:
+            variables |= job_input.read_env_file(path)
+            continue
+        with reading(STDIN):
+            data = app.stdin_bytes.read(job_input.MAX_ENV_FILE_BYTES + 1)
+        variables |= job_input.parse_env_file(data, subject="stdin")
     return variables
 
 
-def _variables_of_stdin(app: App) -> dict[str, str]:
-    from queuectl.operations.job_input import MAX_ENV_FILE_BYTES, parse_env_file
-
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise errors of the system about this file as FileUnreadable."""
     try:
-        data = app.stdin_bytes.read(MAX_ENV_FILE_BYTES + 1)
+        yield
     except OSError as error:
-        raise FileUnreadable("stdin", error.strerror or str(error), or_stdin=True) from error
-    return parse_env_file(data, subject="stdin")
+        if error.filename not in (None, path):
+            raise
+        raise FileUnreadable("stdin" if path == STDIN else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
@@ -274,52 +257,45 @@ def command_input(arguments: tuple[str, ...], flags: Mapping[str, object]) -> Jo
     return parse_arguments(arguments)
 
 
-class Many(NamedTuple):
-    """Several jobs of one command: --for-each (`path`) or --array."""
+def read_many(
+    options: Mapping[str, Any],
+    arguments: tuple[str, ...],
+    flags: dict[str, object],
+    *,
+    beside: Mapping[str, object],
+    read: Callable[[str], bytes],
+) -> JobInput | None:
+    """The jobs of --for-each or --array; None without both. `beside`: options that exclude them, with their values.
 
-    path: str | None
-    array: str | None
-    nul: bool
-    colsep: str | None
-
-    def refuse_beside(self, *, file: str | None, stream: bool, form: str | None) -> None:
-        beside = {"--file": file, "--stream": stream, "--format": form}
-        if other := next((name for name, value in beside.items() if value), None):
-            spelled = "--array" if self.path is None else "--for-each"
-            raise UsageError(f"{other} and {spelled} at once", hint=ONE_OF_THEM)
-
-    def job_input(
-        self, arguments: tuple[str, ...], flags: dict[str, object], *, read: Callable[[str], bytes]
-    ) -> JobInput:
-        """The jobs. With --for-each, --command is removed from `flags`: it is a template."""
-        from queuectl.operations.job_input import make_array, parse_for_each
-
-        if self.path is None:
-            given = command_input(arguments, flags)
-            if given.is_batch:
-                raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
-            ((_, fields),) = given
-            return make_array(fields, str(self.array), flags=flags)
-        if "command" in flags:
-            if arguments:
-                raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
-            arguments = (str(flags.pop("command")),)
-        if not "".join(arguments).strip():
-            raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
-        return parse_for_each(read(self.path), arguments, nul=self.nul, colsep=self.colsep)
-
-
-def read_many(options: Mapping[str, Any]) -> Many | None:
-    """None without --for-each and --array."""
+    With --for-each, --command is removed from `flags`: it is a template.
+    """
     path, array = options["for_each"], options["array"]
     for name, spelled in (("nul", "-0"), ("colsep", "--colsep")):
         if options[name] not in (None, False) and path is None:
             raise UsageError(f"{spelled} is for --for-each", hint="add --for-each FILE, or - for stdin")
+    if path is None and array is None:
+        return None
     if path is not None and array is not None:
         raise UsageError("--for-each and --array at once", hint=ONE_OF_THEM)
     if path == "":
         raise InvalidInput("--for-each", "the name is empty", hint="give the name of a file, or - for stdin")
-    return None if path is None and array is None else Many(path, array, options["nul"], options["colsep"])
+    if other := next((name for name, value in beside.items() if value), None):
+        raise UsageError(f"{other} and {'--array' if path is None else '--for-each'} at once", hint=ONE_OF_THEM)
+    from queuectl.operations.job_input import make_array, parse_for_each
+
+    if path is None:
+        given = command_input(arguments, flags)
+        if given.is_batch:
+            raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
+        ((_, fields),) = given
+        return make_array(fields, str(array), flags=flags)
+    if "command" in flags:
+        if arguments:
+            raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
+        arguments = (str(flags.pop("command")),)
+    if not "".join(arguments).strip():
+        raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
+    return parse_for_each(read(path), arguments, nul=options["nul"], colsep=options["colsep"])
 
 
 # ── options before and after the command ────────────────────────────────────────────────────────────────────────────

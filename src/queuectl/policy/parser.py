@@ -114,20 +114,13 @@ _ParsedTable = dict[str, tuple[str, Any]]  # by key: its full name and its value
 
 
 def _rules(read: _ParsedTable) -> Rules:
-    values = {key: value for key, (_, value) in read.items()}
-    programs = values.get("programs")
+    values = {key.replace("-", "_"): value for key, (_, value) in read.items() if key not in CEILINGS}
     return Rules(
-        shell=values.get("shell", programs is None),
-        programs=programs,
-        directories=values.get("directories"),
-        environment=values.get("environment"),
-        job_environment=values.get("job-environment"),
-        secrets=values.get("secrets", ()),
-        max_timeout_ms=values.get("max-timeout"),
-        user=values.get("user"),
-        umask=values.get("umask"),
-        most={name: values[key] for key, name in CEILINGS.items() if key in values},
+        shell=values.pop("shell", "programs" not in values),
+        max_timeout_ms=values.pop("max_timeout", None),
+        most={CEILINGS[key]: value for key, (_, value) in read.items() if key in CEILINGS},
         names={key: name for key, (name, _) in read.items()},
+        **values,
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -28,10 +27,11 @@ from queuectl.cli.job_options import (
     read_flags,
     read_many,
     read_on_complete,
+    reading,
 )
 from queuectl.cli.render import Details, Result, Stream
 from queuectl.config import working_directory
-from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, Unavailable, UsageError
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UsageError
 from queuectl.operations import enqueue as use
 from queuectl.operations.enqueue import Advance, JobInput, Queued, ignore_progress, job_defaults, prepare, queued
 from queuectl.store.types import Enqueued
@@ -115,12 +115,10 @@ def enqueue(
     arguments are a program with its arguments, which runs without a shell. Options override fields of the JSON.
     """
     flags = read_flags({**options, "file": file or ("-" if stream or arguments == ("-",) else None)}, app)
-    many = read_many(options)
     on_complete = read_on_complete(options, stream=stream)
-    if many:
-        many.refuse_beside(file=file, stream=stream, form=form)
-        jobs = many.job_input(arguments, flags, read=partial(read_file, app))
-    else:
+    beside = {"--file": file, "--stream": stream, "--format": form}
+    jobs = read_many(options, arguments, flags, beside=beside, read=partial(read_file, app))
+    if jobs is None:
         arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
         if stream:
             return _stream(app, str(file), flags=flags, form=form, show_env=show_env)
@@ -179,15 +177,6 @@ def source(
     if not arguments and not file and "command" not in flags:
         raise UsageError("nothing to enqueue", hint="for example: queuectl enqueue 'echo hello'")
     return arguments, file
-
-
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Raise errors of the system as FileUnreadable."""
-    try:
-        yield
-    except OSError as error:
-        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def read_file(app: App, path: str) -> bytes:

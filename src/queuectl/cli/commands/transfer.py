@@ -18,12 +18,12 @@ from queuectl.cli.command import command, group
 from queuectl.cli.commands import DATABASE_COMMANDS
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
+from queuectl.cli.job_options import reading
 from queuectl.cli.render import Details, Raw, Result, progress, table_lines
 from queuectl.cli.tables import Column, size_text
 from queuectl.config import actor, working_directory
 from queuectl.errors import (
     Conflict,
-    FileUnreadable,
     InvalidInput,
     QueuectlError,
     StoreDamaged,
@@ -383,16 +383,12 @@ def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
 @contextmanager
 def _open_import_file(app: App, path: str) -> Iterator[BufferedReader]:
     """Open the file. Read errors, also later ones, become FileUnreadable."""
-    try:
+    with reading(path):
         if path == "-":
             yield cast(Any, app.stdin_bytes)
         else:
             with open(path, "rb") as file:
                 yield file
-    except OSError as error:
-        if error.filename not in (None, path):
-            raise
-        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def _imported_lines(done: ImportResult, *, dry_run: bool) -> Iterator[str]:

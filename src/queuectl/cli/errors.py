@@ -174,11 +174,9 @@ def confirm(app: App, question: str, *, yes: bool) -> None:
         raise NeedsConfirmation(
             f"{question} Confirmation needs a terminal", hint="add --yes to confirm without a question"
         )
-    app.stdout.flush()
-    app.stderr.write(f"{question} [y/N] ")
-    app.stderr.flush()
+    app.write_stderr(f"{question} [y/N] ")
     if app.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotConfirmed("not done", hint="answer y, or add --yes")
+        raise NotConfirmed("not confirmed", hint="answer y, or add --yes")
 
 
 # ── suggestions for unknown commands and options ────────────────────────────────────────────────────────────────────

@@ -276,34 +276,45 @@ def _code(result: Stream[Any] | Raw) -> int:
 
 BAR_DELAY_SECONDS: Final = 0.4  # shorter operations show no bar, which would only flicker
 REDRAW_SECONDS: Final = 0.1
+CLEAR_LINE: Final = "\r\x1b[K"
 
 # (done, total): the total may become known, or grow, during the operation.
 Advance = Callable[[int, int | None], None]
+
+
+class StatusLine:
+    """A line on stderr that is updated in place, on a terminal only."""
+
+    def __init__(self, app: App, *, delay: float = 0.0) -> None:
+        """`delay`: seconds before it is drawn first."""
+        self._app = app
+        self._next_at = app.clock.monotonic() + delay
+        self.is_drawn = False
+
+    def draw(self, text: Callable[[], str], *, force: bool = False) -> None:
+        """Draw it, unless it was drawn just now."""
+        now = self._app.clock.monotonic()
+        if self._app.shows_messages and (force or now >= self._next_at):
+            self._next_at = now + REDRAW_SECONDS
+            self._app.write_stderr(CLEAR_LINE + text())
+            self.is_drawn = True
 
 
 @contextmanager
 def progress(app: App, title: str, *, total: int | None = None) -> Iterator[Advance]:
     """Show a progress bar on stderr, on a terminal only. Yields a function to call with the number done and the total."""
     began = app.clock.monotonic()
-    next_at = began + BAR_DELAY_SECONDS
+    line = StatusLine(app, delay=BAR_DELAY_SECONDS)
 
-    def advance(done: int, of: int | None) -> None:
-        nonlocal next_at
+    def bar(done: int, of: int | None) -> str:
         from queuectl.cli.tables import bar_text
 
-        now = app.clock.monotonic()
-        if now < next_at or not app.shows_messages:
-            return
-        next_at = now + REDRAW_SECONDS
-        of = of or total
-        bar = bar_text(done, 0, of, color=app.color_on(app.stderr))
         counts = f"{done:,}/{of:,}" if of else f"{done:,}"
-        app.stderr.write(f"\r\x1b[K{title} {bar} {counts} {humanize_elapsed(round((now - began) * 1000))}")
-        app.stderr.flush()
+        elapsed = humanize_elapsed(round((app.clock.monotonic() - began) * 1000))
+        return f"{title} {bar_text(done, 0, of, color=app.color_on(app.stderr))} {counts} {elapsed}"
 
     try:
-        yield advance
+        yield lambda done, of: line.draw(lambda: bar(done, of or total))
     finally:
-        if next_at > began + BAR_DELAY_SECONDS:
-            app.stderr.write("\r\x1b[K")
-            app.stderr.flush()
+        if line.is_drawn:
+            app.write_stderr(CLEAR_LINE)

@@ -30,7 +30,12 @@ def _filter(*names: str, metavar: str, about: str, complete: Callable[..., Any] 
 # Parameter of parse_filter -> option. A new filter needs only a line here.
 _OPTIONS: Final[Mapping[str, _Decorator]] = {
     "states": _filter(
-        "--state", "-s", "states", metavar="S[,S]", about="Filter by state: dead,failed.", complete=complete_states
+        "--state",
+        "-s",
+        "states",
+        metavar="STATE[,STATE]",
+        about="Filter by state; repeatable (any).",
+        complete=complete_states,
     ),
     "queues": _filter(
         "--queue", "-q", "queues", metavar="NAME", about="Filter by queue; repeatable (any).", complete=complete_queues

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Command, Decorator, combine_options, integer, number
+from queuectl.cli.command import Command, Decorator, attempts, combine_options, integer, number
 from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
 from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
@@ -42,13 +42,11 @@ _LIMIT_OPTIONS: Final = (
     click.option("--file-size", metavar="SIZE", help="Maximum size of files the job writes (0: unlimited)."),
 )
 _EDITABLE_OPTIONS: Final = (
-    click.option("--command", metavar="CMD", help="Command for the shell."),
+    click.option("--command", metavar="CMD", help="Command to run in the shell."),
     click.option("-p", "--priority", type=integer, metavar="N", help="Priority, higher runs first (default: 0)."),
     click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
     click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
-    click.option(
-        "--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3); 0 counts as 1."
-    ),
+    click.option("--max-attempts", type=attempts, metavar="N", help="Maximum number of attempts (default: 3)."),
     click.option(
         "--max-retries",
         "--retries",
@@ -84,20 +82,20 @@ _FIELD_OPTIONS: Final = (
         shell_complete=complete_secrets,
         help="Set a variable to a secret of the worker's host.",
     ),
-    click.option("--tag", "tags", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
+    click.option("--tag", "tags", multiple=True, metavar="NAME", help="Tag, to filter by; repeatable."),
     click.option(
         "--batch",
         metavar="NAME",
         shell_complete=complete_batches,
         help="Name of the batch, for batch show and wait --batch.",
     ),
-    click.option("--key", metavar="KEY", help="Concurrency key, limited by queue set --per-key."),
+    click.option("--key", metavar="KEY", help="Concurrency key; set its limit with queue set --per-key."),
     _parent_option("--after", "Start after these jobs have completed."),
     _parent_option("--after-any", "Start after these jobs have finished in any state."),
     _parent_option("--after-fail", "Start only if these jobs are dead."),
     click.option("--unique", "unique_key", metavar="KEY", help="Unique key: only one unfinished job can have it."),
-    click.option("--unique-for", metavar="TIME", help="Include jobs enqueued within the last TIME."),
-    click.option("--if-exists", metavar="WHAT", help="Action if the key is taken: skip (default), error, replace."),
+    click.option("--unique-for", metavar="TIME", help="Count jobs enqueued in the last TIME, even if finished."),
+    click.option("--if-exists", metavar="[skip|error|replace]", help="Action if the key is in use (default: skip)."),
 )
 many_options: Final = combine_options(
     click.option("--for-each", metavar="FILE", help="Add one job per line, with placeholders {} {/} {.} {n}."),
@@ -238,7 +236,7 @@ def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
     if command is None:
         return None
     if options["batch"] is None:
-        raise UsageError("--on-complete is for a batch", hint="give the batch a name: --batch NAME")
+        raise UsageError("--on-complete requires --batch", hint="give the batch a name: --batch NAME")
     if stream:
         hint = f"the batch could have ended before the next line; {ONE_OF_THEM}"
         raise UsageError("--on-complete and --stream at once", hint=hint)
@@ -272,7 +270,7 @@ def read_many(
     path, array = options["for_each"], options["array"]
     for name, spelled in (("nul", "-0"), ("colsep", "--colsep")):
         if options[name] not in (None, False) and path is None:
-            raise UsageError(f"{spelled} is for --for-each", hint="add --for-each FILE, or - for stdin")
+            raise UsageError(f"{spelled} requires --for-each", hint="add --for-each FILE, or - for stdin")
     if path is None and array is None:
         return None
     if path is not None and array is not None:
@@ -286,7 +284,7 @@ def read_many(
     if path is None:
         given = command_input(arguments, flags)
         if given.is_batch:
-            raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
+            raise UsageError("--array takes one job, got several", hint="give one object, or a command")
         ((_, fields),) = given
         return make_array(fields, str(array), flags=flags)
     if "command" in flags:

@@ -128,7 +128,7 @@ def job_lines(app: App, shown: JobDetails, *, show_env: bool) -> Iterator[str]:
         yield from _output(app, job, shown.output, shown.gone)
     elif shown.history and shown.history[-1].log_from is not None:
         yield ""
-        yield app.paint(f"  the output of run {job.runs} is gone: its log was removed, or is not kept", "dim")
+        yield app.paint(f"  the output of run {job.runs} is not available: its log was removed, or is not kept", "dim")
 
 
 def _title(app: App, job: Job, now_ms: int) -> str:
@@ -151,7 +151,10 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Tags", ", ".join(job.tags)
     yield "After", ", ".join(escape_control(_parent(parent)) for parent in job.depends_on)
     yield "Unique key", escape_control(job.unique_key or "")
-    yield "Key", escape_control(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time")
+    yield (
+        "Concurrency key",
+        escape_control(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time"),
+    )
     yield "Batch", job.batch or ""
     yield "Schedule", escape_control(job.cron or "")
     yield (
@@ -232,7 +235,7 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]
     if len(history) > MAX_RUNS:
-        yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; all of them: --json", "dim")
+        yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; --json prints all of them", "dim")
     yield from table_lines(app, history[-MAX_RUNS:], columns, indent="  ")
 
 

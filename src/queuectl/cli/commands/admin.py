@@ -16,7 +16,7 @@ from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
 from queuectl.cli.render import Details, Lines, Result, Table, progress
-from queuectl.cli.tables import Column, size_text
+from queuectl.cli.tables import Column
 from queuectl.config import change_settings
 from queuectl.doctor import CheckReport, Repair, count, report, run_doctor
 from queuectl.doctor.finding import Severity
@@ -33,14 +33,14 @@ from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
 from queuectl.text import escape_control, plural
-from queuectl.units import humanize_time, parse_duration_ms
+from queuectl.units import humanize_size, humanize_time, parse_duration_ms
 
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
 
 
 @command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end of the job: 7d, 12h.")
+@click.option("--older-than", metavar="TIME", help="Minimum time since the end of the job: 7d, 12h.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
@@ -138,11 +138,11 @@ def _pruned_lines(done: pruner.Pruned, verb: str) -> Iterator[str]:
     if not any(done.jobs.values()) and not logs.files:
         yield "nothing to remove"
         return
-    files = f"{logs.files:,} {'log' if logs.files == 1 else 'logs'}, {size_text(logs.bytes)}"
+    files = f"{logs.files:,} {'log' if logs.files == 1 else 'logs'}, {humanize_size(logs.bytes)}"
     yield f"{verb} {_jobs_text(done.jobs)}; {files}"
     if logs.elsewhere:
         which = "1 log is" if logs.elsewhere == 1 else f"{logs.elsewhere:,} logs are"
-        yield f"{which} not here: of another host, or removed before"
+        yield f"{which} not on this host, or already removed"
 
 
 def _jobs_text(jobs: Mapping[State, int]) -> str:
@@ -172,7 +172,7 @@ def reset(app: App, yes: bool) -> Result:
     store = app.open_store()
     app.rescue(spare=False)
     done = reset_store(store, app.clock, home=app.home, is_alive=app.is_alive)
-    lines = [f"removed {plural(done.jobs, 'job')}; a backup is {escape_control(done.backup)}"]
+    lines = [f"removed {plural(done.jobs, 'job')}; backup: {escape_control(done.backup)}"]
     named = ((done.schedules, "schedule"), (done.alerts, "alert"), (done.queues, "queue"))
     if stays := [plural(many, what) for many, what in named if many]:
         lines.append(f"kept: the settings, {', '.join(stays)}" + (" with rules" if done.queues else ""))
@@ -439,7 +439,7 @@ def config_reset(app: App) -> Result:
     """Remove all stored settings, so that all defaults apply again. Jobs are not affected."""
     if keys := list(app.open_reads().config()):
         app.open_store().set_config(dict.fromkeys(keys))
-    return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
+    return Lines([f"{key} reset to its default" for key in keys] or ["no settings are stored"], {"unset": keys})
 
 
 def _change_setting(app: App, key: str, value: str | None) -> Result:

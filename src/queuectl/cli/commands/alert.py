@@ -26,7 +26,7 @@ from queuectl.webhooks.rules import redact_url
 
 alert = group(
     "alert",
-    "Alert on dead jobs, long waits, or missing workers, by a webhook or a command.",
+    "Alert on dead jobs, long waits or missing workers, with a webhook or a command.",
     examples="""
         queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
         queuectl alert test deaths
@@ -54,7 +54,7 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
     """Add an alert. It sends a notification when it fires and when it is resolved.
 
     The alert fires when its value has been at the threshold or above for the time of --for. It is resolved when the value
-    has been below four fifths of the threshold for the same time.
+    has been below 80 % of the threshold for the same time.
 
     Examples:
         # ten jobs died within the last hour
@@ -226,8 +226,8 @@ def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms:
         "Since": "" if one.changed_ms is None else _ago(one.changed_ms, now_ms),
         "Checked": _ago(one.checked_ms, now_ms),
         "Message": _message(one, message, now_ms),
-        "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
+        "Repeat": "" if one.repeat_ms is None else f"every {format_duration(one.repeat_ms)} while it fires",
         "Webhook" if one.url is not None else "Command": _target(one),
-        "In": "" if one.url is not None else one.cwd,
+        "Directory": "" if one.url is not None else one.cwd,
     }
     yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))

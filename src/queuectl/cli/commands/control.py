@@ -108,7 +108,7 @@ def _jobs_text(chosen: Sequence[Chosen], what: str) -> str:
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Cancel jobs.
 
-    Waiting jobs are cancelled immediately. For a running job, all processes get TERM, and KILL after kill-grace. The
+    Waiting jobs are cancelled immediately. All processes of a running job get SIGTERM, and SIGKILL after kill-grace. The
     command returns when they have exited.
 
     Examples:
@@ -245,7 +245,10 @@ def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
-    "--move-to", metavar="NAME", shell_complete=complete_queues, help="Queue to move to; with IDs also --queue."
+    "--move-to",
+    metavar="NAME",
+    shell_complete=complete_queues,
+    help="Queue to move the jobs to; with IDs, also --queue.",
 )
 @yes_option
 def edit(
@@ -415,7 +418,7 @@ _dead_jobs: Final = combine_options(
 
 dlq = group(
     "dlq",
-    "The dead letter queue: jobs that failed for good.",
+    "List, retry and purge the dead letter queue: jobs that failed permanently.",
     examples="""
         queuectl dlq list
         queuectl dlq retry --all

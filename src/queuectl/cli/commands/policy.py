@@ -28,7 +28,7 @@ from queuectl.units import format_duration
 
 policy = group(
     "policy",
-    "The policy of this host: which commands may run.",
+    "Show and check the policy of this host, which restricts the commands that may run.",
     examples="""
         queuectl policy check rsync -a /srv/in/ /srv/out/
         queuectl policy show
@@ -59,7 +59,9 @@ def policy_check(app: App, arguments: tuple[str, ...], policy: str | None, **opt
         queuectl policy check --queue queuectl.webhooks './page.sh'
         queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """
-    job = _job(app, arguments, read_fields({**options, "env_file": ()}, app))
+    # The queue is checked later: that of webhooks is valid here.
+    flags = read_fields({**options, "queue": None, "env_file": ()}, app)
+    job = _job(app, arguments, flags if options["queue"] is None else {**flags, "queue": options["queue"]})
     path, found = _load(app, policy)
     if found is None:
         verdict: Decision | Refusal = Decision("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)

@@ -97,7 +97,7 @@ def _check_root(wanted: Service) -> None:
     import pwd
 
     if os.geteuid() != 0:
-        raise ServiceFailed("only root can install a service of the system", hint="use sudo, or omit --system")
+        raise ServiceFailed("only root can install a system service", hint="use sudo, or omit --system")
     try:
         pwd.getpwnam(wanted.run_as or "")
     except KeyError as error:
@@ -136,8 +136,8 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="Name of worker and service (default: host name).")
-_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Install a system service; needs root.")
+_NAME = click.option("--name", metavar="NAME", help="Name of the worker and service (default: host name).")
+_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Use a system service; changing it requires root.")
 
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
@@ -192,7 +192,7 @@ def service_install(
     """
     if not is_system and (run_as is not None or allow_sudo):
         option = "--allow-sudo" if allow_sudo else "--run-as"
-        raise UsageError(f"{option} is for a service of the system", hint="add --system, or omit it")
+        raise UsageError(f"{option} requires --system", hint=f"add --system, or omit {option}")
     if run_as is not None and not USER.fullmatch(run_as):
         raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="for example, --run-as queuectl")
     from queuectl.service import manager as services

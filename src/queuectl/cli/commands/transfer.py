@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import BufferedReader
 from itertools import chain
@@ -20,7 +20,7 @@ from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
 from queuectl.cli.job_options import reading
 from queuectl.cli.render import Details, Raw, Result, progress, table_lines
-from queuectl.cli.tables import Column, size_text
+from queuectl.cli.tables import Column
 from queuectl.config import actor, working_directory
 from queuectl.errors import (
     Conflict,
@@ -59,6 +59,7 @@ from queuectl.store.open import (
 )
 from queuectl.store.protocol import Store
 from queuectl.text import escape_control, escape_json, plural
+from queuectl.units import humanize_size
 
 db = group(
     "db",
@@ -71,7 +72,7 @@ db = group(
     """,
 )
 
-BACKUP_HINT: Final = "name a file that queuectl db backup made; what export wrote is read by: queuectl db import FILE"
+BACKUP_HINT: Final = "name a file that queuectl db backup made; for a file of export, use queuectl db import FILE"
 
 
 class FileInUse(Conflict):
@@ -79,7 +80,7 @@ class FileInUse(Conflict):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} is the database itself", hint="name a backup of it: queuectl db backup FILE makes one"
+            f"{path} is the database itself", hint="name a backup of it: queuectl db backup FILE creates one"
         )
 
 
@@ -97,7 +98,9 @@ def backup(app: App, file: str) -> Result:
     size = back_up(app.open_reads(), path)
     value = {"file": path, "bytes": size}
     return Details(
-        value, text=lambda: [f"backed up to {escape_control(path)}, {size_text(size)}"], effect=f"backed up to {path}"
+        value,
+        text=lambda: [f"backed up to {escape_control(path)}, {humanize_size(size)}"],
+        effect=f"backed up to {path}",
     )
 
 
@@ -115,27 +118,21 @@ def restore(app: App, file: str, yes: bool) -> Result:
         raise FileInUse(path)
     _check_target(app)
     with _open_backup_file(app, path) as source:
-        found = source.counts["jobs"]
+        with source.dump() as dump:
+            found = dump.counts()["jobs"]
         place = "the store" if own is None else escape_control(own)
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
         _rescue(app)
         with progress(app, "restoring") as advance:
             where = _restore_target(app, own)
-            done = put_back(source.store, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
+            done = put_back(source, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
     counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
     value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}
     return Details(value, text=lambda: _restored_lines(done), effect=f"restored {path}")
 
 
-class _Source:
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        with store.dump() as dump:
-            self.counts = dump.counts()
-
-
 @contextlib.contextmanager
-def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
+def _open_backup_file(app: App, path: str) -> Iterator[Store]:
     """Open a temporary copy of the backup."""
     scratch: list[str] = []
 
@@ -152,7 +149,7 @@ def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
         if store is None:
             raise StoreNotFound(path, hint="check the name of the backup")
         with closing(store):
-            yield _Source(store)
+            yield store
     finally:
         for made in scratch:
             for beside in SQLITE_SUFFIXES:
@@ -255,7 +252,7 @@ def _copied_lines(app: App, done: CopyResult, target: str) -> Iterator[str]:
     yield f"copied to {escape_control(target)} in {done.seconds:.1f} s{rate}"
     if done.given_back:
         yield f"{_given_back_text(done.given_back)} in the copy"
-    yield "logs are files and were not copied: they stay where they are"
+    yield "logs are files, and were not copied"
 
 
 _COUNT_COLUMNS: list[Column[TableCount]] = [
@@ -263,9 +260,6 @@ _COUNT_COLUMNS: list[Column[TableCount]] = [
     Column("SOURCE", lambda count: f"{count.source:,}", right=True),
     Column("TARGET", lambda count: f"{count.target:,}", right=True),
 ]
-
-
-CHUNK_BYTES = 2**16
 
 
 @command("export")
@@ -302,7 +296,7 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
     if file is None or file == "-":
         jobs = exporter.export_jobs(store, where, history=history, show_env=False)
         pieces = exporter.format_records(chain(export_config(store, show_env=False) if rules else (), jobs), chosen)
-        return Raw(exporter.spool(_chunks(pieces)))
+        return Raw(exporter.spool(escape_json(piece).encode() for piece in pieces))
     done = 0
     beside: list[dict[str, object]] = list(export_config(store, show_env=True)) if rules else []
 
@@ -322,23 +316,6 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
     return Details(
         value, text=lambda: [f"exported {', '.join(counts)} to {escape_control(file)}"], effect=f"exported to {file}"
     )
-
-
-def _chunks(pieces: Iterable[str]) -> Iterator[bytes]:
-    """Chunks of about 64 KiB. Control characters are escaped as JSON."""
-    held: list[str] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= CHUNK_BYTES:
-            yield _encode(held)
-            held, size = [], 0
-    yield _encode(held)
-
-
-def _encode(pieces: list[str]) -> bytes:
-    return escape_json("".join(pieces)).encode()
 
 
 @command("import")

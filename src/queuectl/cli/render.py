@@ -110,33 +110,35 @@ MAX_LISTED_IDS = 20  # on a terminal, of a bulk change
 
 def render(app: App, result: Result) -> int:
     """Print `result` and return the exit status."""
+    if isinstance(result, Done):
+        return _render_done(app, result)
+    _print(app, result)
+    return result.exit_code() if callable(result.exit_code) else result.exit_code
+
+
+def _print(app: App, result: Table[Any] | Stream[Any] | Details | Lines | Raw | Nothing) -> None:
     as_json = app.flags.json
     match result:
         case Nothing():
-            return result.exit_code
+            pass
         case Raw():
             for chunk in result.chunks:
                 app.write_bytes(chunk)
-            return _code(result)
+        case Lines() | Details() if as_json:
+            value = result.value() if callable(result.value) else result.value
+            _print_json(app, select_fields(app, value))
         case Lines():
-            if as_json:
-                _print_json(app, result.value)
-            else:
-                for line in result.lines:
-                    app.print(line)
-            return result.exit_code
+            for line in result.lines:
+                app.print(line)
         case Details():
-            if as_json:
-                _print_json(app, select_fields(app, result.value() if callable(result.value) else result.value))
-            elif app.flags.quiet:
+            if app.flags.quiet:
                 if result.id is not None:
                     app.print(escape_control(result.id))
-            else:
-                for line in result.text():
-                    app.print(line)
-                if result.note is not None and app.shows_messages and app.stdout_is_terminal:
-                    app.say(result.note())
-            return result.exit_code
+                return
+            for line in result.text():
+                app.print(line)
+            if result.note is not None and app.shows_messages and app.stdout_is_terminal:
+                app.say(result.note())
         case Stream():
             if as_json:
                 _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows), live=result.live)
@@ -149,7 +151,6 @@ def render(app: App, result: Result) -> int:
                 lines = map(result.to_line, result.rows)
                 while some := list(islice(lines, LINES_PER_WRITE)):
                     app.print("\n".join(some))
-            return _code(result)
         case Table():
             if as_json:
                 _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows))
@@ -158,9 +159,6 @@ def render(app: App, result: Result) -> int:
                     app.print(escape_control(result.to_id(row) if result.to_id else result.columns[0].cell(row)))
             else:
                 _print_table(app, result)
-            return result.exit_code
-        case Done():
-            return _render_done(app, result)
         case unreachable:
             assert_never(unreachable)
 
@@ -171,18 +169,9 @@ def print_result(app: App, result: Result) -> int:
         code = render(app, result)
         app.write("", flush=True)
     except OutputFailed as error:
-        raise OutputFailed(error.problem, done=_effect_of(result)) from error
+        effect = getattr(result, "effect", None)
+        raise OutputFailed(error.problem, done=effect() if callable(effect) else effect) from error
     return code
-
-
-def _effect_of(result: Result) -> str | None:
-    match result:
-        case Details():
-            return result.effect
-        case Stream():
-            return None if result.effect is None else result.effect()
-        case _:
-            return None
 
 
 def _print_table(app: App, table: Table[Any]) -> None:
@@ -266,10 +255,6 @@ def _print_array(app: App, values: Iterable[Any], *, live: bool = False) -> None
             app.print("\n]", flush=True)
         raise
     app.print("[]" if opening == "[" else "\n]")
-
-
-def _code(result: Stream[Any] | Raw) -> int:
-    return result.exit_code() if callable(result.exit_code) else result.exit_code
 
 
 # ── progress bars ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -102,7 +102,7 @@ def _prune_named(app: App, ids: tuple[str, ...], *, yes: bool) -> Result:
             plan = pruner.Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(some))
             _carry_out(app, plan, advance=lambda _: None)
             left = {job.id: job.state for job in find_jobs(store, some).values()}
-            return find_refusals(left, left, able=(), verb="prune", hint=_cannot_prune)
+            return find_refusals(left, left, able=(), verb="prune", hint=lambda _: _NOT_ENDED)
 
         return apply_to_each(store, refs, remove_some, exact=exact)
 
@@ -115,10 +115,6 @@ def _prune_named(app: App, ids: tuple[str, ...], *, yes: bool) -> Result:
         counts = Counter(job.state for job in ended)
         confirm(app, f"Remove {_jobs_text(counts)} with history and logs?", yes=yes)
     return apply_to_ids(app, BulkAction(remove, "prune", "removed", FINAL), ids)
-
-
-def _cannot_prune(_: State) -> str:
-    return _NOT_ENDED
 
 
 def _ended_states(given: frozenset[State]) -> frozenset[State]:
@@ -422,7 +418,9 @@ def config_set(app: App, key: str, value: str) -> Result:
         # from stdin: arguments are visible in the list of processes
         openssl rand -hex 32 | queuectl config set webhook-secret -
     """
-    return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
+    if value == "-":
+        value = app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
+    return _change_setting(app, key, value)
 
 
 @config.subcommand(
@@ -447,17 +445,9 @@ def _change_setting(app: App, key: str, value: str | None) -> Result:
     changed = change_settings(app.open_reads().config(), {key: value})
     app.open_store().set_config(changed)
     (name,) = changed
-    entry = app.settings.entry(name)
+    entry, key_info, written = app.settings.entry(name), resolve_key(name), changed[name]
     if entry.source == "env":
         app.say(f"overridden by the environment here: {name} = {entry.text}")
-    return Details(entry.to_dict(), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name)
-
-
-def _from_stdin(app: App) -> str:
-    return app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
-
-
-def _redacted(name: str, text: str | None) -> str | None:
-    """The written value, redacted if it is secret."""
-    key = resolve_key(name)
-    return None if text is None else key.redacted(key.parse(text, subject=name))
+    # The written value, which the environment may override, redacted if it is secret.
+    text = None if written is None else key_info.redacted(key_info.parse(written, subject=name))
+    return Details(entry.to_dict(), text=lambda: [f"{name} = {text or entry.text}"], id=name)

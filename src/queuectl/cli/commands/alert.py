@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -77,6 +77,13 @@ def list_alerts(app: App) -> Result:
     reads = app.open_reads()
     now_ms, found = reads.now_ms(), reads.alerts()
     messages = last_notifications(reads, found)
+
+    def fate(one: Alert) -> str:
+        return messages[one.name].status.value if one.name in messages else ""
+
+    def fate_style(one: Alert) -> str:
+        return "bold red" if fate(one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
+
     return Table(
         found,
         [
@@ -85,10 +92,10 @@ def list_alerts(app: App) -> Result:
             Column("WHEN", lambda one: one.condition),
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
-            Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
+            Column("MESSAGE", fate, style=fate_style, spare=3),
             Column("TARGET", _target, flexible=True, spare=2),
         ],
-        to_json=lambda one: one.to_dict(_fate(messages, one) or None),
+        to_json=lambda one: one.to_dict(fate(one) or None),
         to_id=lambda one: str(one.name),
         empty="No alerts.",
     )
@@ -187,14 +194,6 @@ def _ago(ms: int | None, now_ms: int) -> str:
 
 def _style(one: Any) -> str:
     return "bold red" if one.is_firing else "green"
-
-
-def _fate(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return messages[one.name].status.value if one.name in messages else ""
-
-
-def _fate_style(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
 
 
 def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:

@@ -6,6 +6,7 @@ Imports that only the editor of `edit` and the lists of `dlq` need are inside of
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import combine_options, command, group, integer, show_env_option
+from queuectl.cli.command import Command, combine_options, command, group, integer, show_env_option
 from queuectl.cli.completion import complete_jobs, complete_jobs_after_a_number, complete_queues, complete_secrets
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, page_options, require_ids_or_filters
@@ -232,7 +233,17 @@ def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]
 # ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@command("edit")
+class EditCommand(Command):
+    """Its options have no defaults: fields that are not given keep their values."""
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        for param in self.own_params:
+            if isinstance(param, click.Option) and param.help:
+                param.help = re.sub(r"default: [^;)]*(; )?", "", param.help).replace(" ()", "")
+
+
+@command("edit", cls=EditCommand)
 @ids_and_filters()
 @editable_options
 @click.option(
@@ -413,7 +424,9 @@ _PURGE_DEAD: Final = BulkAction(control.purge_dead, "remove", "purged", control.
 _LOSES: Final = " with history and logs"
 
 _dead_jobs: Final = combine_options(
-    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="Select all dead jobs."), yes_option
+    ids_and_filters(hidden=["states"]),
+    click.option("--all", "all_of_them", is_flag=True, help="Select all dead jobs."),
+    yes_option,
 )
 
 dlq = group(

@@ -116,15 +116,32 @@ def restore(app: App, file: str, yes: bool) -> Result:
     path, own = os.path.abspath(file), store_file_of(app.home, app.db)
     if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
         raise FileInUse(path)
-    _check_target(app)
+
+    def reopen() -> Store:
+        app.close()  # the file may have been replaced
+        return app.open_store()
+
+    unusable = _unusable_store_errors(app)
+    # If the database is unreadable, the locks of the data directory are checked later.
+    with contextlib.suppress(*unusable):
+        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
     with _open_backup_file(app, path) as source:
         with source.dump() as dump:
             found = dump.counts()["jobs"]
         place = "the store" if own is None else escape_control(own)
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
-        _rescue(app)
+        with contextlib.suppress(*unusable):
+            if store_exists(app.home, app.db):
+                app.rescue(spare=False)  # stop runs of dead workers: their jobs, restored, will run again
         with progress(app, "restoring") as advance:
-            where = _restore_target(app, own)
+            where = RestoreTarget(
+                app.home,
+                own,
+                unusable=unusable,
+                is_there=lambda: store_exists(app.home, app.db),
+                open=reopen,
+                refuse_while_locked=lambda: refuse_while_locked(app.home, "restore"),
+            )
             done = put_back(source, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
     counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
     value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}
@@ -157,19 +174,6 @@ def _open_backup_file(app: App, path: str) -> Iterator[Store]:
                     os.unlink(made + beside)
 
 
-def _check_target(app: App) -> None:
-    # If the database is unreadable, the locks of the data directory are checked later.
-    with contextlib.suppress(*_unusable_store_errors(app)):
-        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
-
-
-def _rescue(app: App) -> None:
-    """Stop runs of dead workers: their jobs, restored, will run again."""
-    with contextlib.suppress(*_unusable_store_errors(app)):
-        if store_exists(app.home, app.db):
-            app.rescue(spare=False)
-
-
 def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
     """The errors of a database that cannot be used and may be replaced.
 
@@ -178,21 +182,6 @@ def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
     """
     is_at_home = store_file_of(app.home, app.db) == store_file(app.home)
     return (StoreDamaged, StoreForeign) if is_at_home else (StoreDamaged,)
-
-
-def _restore_target(app: App, own: str | None) -> RestoreTarget:
-    def open_whole() -> Store:
-        app.close()  # the file may have been replaced
-        return app.open_store()
-
-    return RestoreTarget(
-        app.home,
-        own,
-        unusable=_unusable_store_errors(app),
-        is_there=lambda: store_exists(app.home, app.db),
-        open=open_whole,
-        refuse_while_locked=lambda: refuse_while_locked(app.home, "restore"),
-    )
 
 
 def _restored_lines(done: RestoreResult) -> Iterator[str]:

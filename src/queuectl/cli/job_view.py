@@ -172,7 +172,7 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Secrets", ", ".join(job.secrets)
     yield "Timeout", "" if job.timeout_ms is None else format_duration(job.timeout_ms)
     yield "Limits", format_limits(job.limits)
-    yield "Retries", _retries(job)
+    yield "Attempts", _attempts(job)
     yield "Enqueued", _moment(to_ms(job.created_at), now_ms, local_time(job.created_at))
     if job.state in WAITING and job.run_at > job.created_at:
         yield "Due", _moment(to_ms(job.run_at), now_ms, local_time(job.run_at))
@@ -193,15 +193,10 @@ def _parent(parent: Dependency) -> str:
     return parent.id + (f" ({', '.join(conditions)})" if conditions else "")
 
 
-def _retries(job: Job) -> str:
-    failed = attempts_text(job)
-    text = (
-        f"{failed.replace('/', ' of ')} failed"
-        if failed
-        else f"dead after {plural(max(1, job.max_retries + job.first_is_free), 'failed run')}"
-    )
+def _attempts(job: Job) -> str:
+    allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     crashes = f", {plural(job.crashes, 'lost worker')}" if job.crashes else ""
-    return f"{text}{crashes}, backoff {job.backoff_base:g} ** n s"
+    return f"{job.attempts} of {allowed} failed{crashes}; retry after {job.backoff_base:g} ** attempts seconds"
 
 
 def _end(job: Job) -> str:

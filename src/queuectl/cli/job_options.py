@@ -7,6 +7,7 @@ Three commands add jobs by these options: enqueue, run and clone; `cron add` sto
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -18,7 +19,7 @@ from queuectl.cli.command import Command, Decorator, attempts, combine_options, 
 from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
 from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
-from queuectl.jobs.spec import LIMIT_NAMES, check_field, readers
+from queuectl.jobs.spec import HOOK_NAMES, LIMIT_NAMES, check_field, readers
 from queuectl.operations.enqueue import JobInput, ParsedJobs, looks_like_json, parse_arguments
 from queuectl.text import escape_control
 
@@ -41,11 +42,9 @@ _LIMIT_OPTIONS: Final = (
     click.option("--processes", type=integer, metavar="N", help="Maximum number of processes (0: unlimited)."),
     click.option("--file-size", metavar="SIZE", help="Maximum size of files the job writes (0: unlimited)."),
 )
-_EDITABLE_OPTIONS: Final = (
-    click.option("--command", metavar="CMD", help="Command to run in the shell."),
+# A queue can have defaults for these.
+_DEFAULT_OPTIONS: Final = (
     click.option("-p", "--priority", type=integer, metavar="N", help="Priority, higher runs first (default: 0)."),
-    click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
-    click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
     click.option("--max-attempts", type=attempts, metavar="N", help="Maximum number of attempts (default: 3)."),
     click.option(
         "--max-retries",
@@ -59,6 +58,12 @@ _EDITABLE_OPTIONS: Final = (
     click.option("--on-success", metavar="URL", help="POST to URL when the job completes (none: disabled)."),
     click.option("--on-failure", metavar="URL", help="POST to URL when a run fails (none: disabled)."),
     click.option("--on-dead", metavar="URL", help="POST to URL when the job is dead (none: disabled)."),
+)
+_EDITABLE_OPTIONS: Final = (
+    click.option("--command", metavar="CMD", help="Command to run in the shell."),
+    click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
+    click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
+    *_DEFAULT_OPTIONS,
 )
 
 
@@ -114,11 +119,13 @@ OPTION_GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Dependencies": tuple(PARENT_OPTIONS),
     "Uniqueness": ("unique_key", "unique_for", "if_exists"),
     "Batch input": ("file", "form", "stream", "for_each", "nul", "colsep", "array", "batch", "on_complete"),
-    "Webhooks": ("on_success", "on_failure", "on_dead"),
+    "Webhooks": HOOK_NAMES,
 }
 
 
 limit_options: Final = combine_options(*_LIMIT_OPTIONS)
+DEFAULT_FIELDS: Final = ("priority", "max_attempts", "max_retries", "timeout", *LIMIT_NAMES, *HOOK_NAMES)
+default_options: Final = combine_options(*_DEFAULT_OPTIONS)
 editable_options: Final = combine_options(*_EDITABLE_OPTIONS)  # for fields that a waiting job can change
 field_options: Final = combine_options(*_FIELD_OPTIONS)
 job_options: Final = combine_options(
@@ -294,6 +301,16 @@ def read_many(
     if not "".join(arguments).strip():
         raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
     return parse_for_each(read(path), arguments, nul=options["nul"], colsep=options["colsep"])
+
+
+class ChangeCommand(Command):
+    """A command whose options have no defaults: fields that are not given keep their values."""
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        for param in self.own_params:
+            if isinstance(param, click.Option) and param.help:
+                param.help = re.sub(r"default: [^;)]*(; )?", "", param.help).replace(" ()", "")
 
 
 # ── options before and after the command ────────────────────────────────────────────────────────────────────────────

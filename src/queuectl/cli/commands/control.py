@@ -6,7 +6,6 @@ Imports that only the editor of `edit` and the lists of `dlq` need are inside of
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -15,11 +14,11 @@ from typing import Any, Final, NamedTuple, Protocol
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Command, combine_options, command, group, integer, show_env_option
+from queuectl.cli.command import combine_options, command, group, integer, show_env_option
 from queuectl.cli.completion import complete_jobs, complete_jobs_after_a_number, complete_queues, complete_secrets
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, page_options, require_ids_or_filters
-from queuectl.cli.job_options import ONE_OF_THEM, editable_options
+from queuectl.cli.job_options import ONE_OF_THEM, ChangeCommand, editable_options
 from queuectl.cli.render import Advance, Done, Result, progress
 from queuectl.errors import Conflict, InvalidInput, QueuectlError, UsageError, WrongState
 from queuectl.jobs.edit import JobEdit, parse_edit
@@ -233,17 +232,7 @@ def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]
 # ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class EditCommand(Command):
-    """Its options have no defaults: fields that are not given keep their values."""
-
-    def __init__(self, *args: Any, **rest: Any) -> None:
-        super().__init__(*args, **rest)
-        for param in self.own_params:
-            if isinstance(param, click.Option) and param.help:
-                param.help = re.sub(r"default: [^;)]*(; )?", "", param.help).replace(" ()", "")
-
-
-@command("edit", cls=EditCommand)
+@command("edit", cls=ChangeCommand)
 @ids_and_filters()
 @editable_options
 @click.option(

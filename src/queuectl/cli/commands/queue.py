@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import attempts, group
+from queuectl.cli.command import group
 from queuectl.cli.completion import complete_jobs, complete_queues
+from queuectl.cli.job_options import DEFAULT_FIELDS, ChangeCommand, default_options
 from queuectl.cli.render import Details, Done, Result, Table
 from queuectl.cli.tables import Column
 from queuectl.jobs.queue_limits import QueueSettings, format_rate
@@ -136,25 +137,19 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     return Done(list(dict.fromkeys(names)), verb=verb)
 
 
-@queue.subcommand("set", "Set limits of a queue, or defaults for its jobs.", signed_arguments=True)
+@queue.subcommand(
+    "set",
+    "Set limits of a queue, or defaults for its jobs.",
+    cls=ChangeCommand,
+    signed_arguments=True,
+    option_groups={"Limits of the queue": ("concurrency", "per_key", "rate"), "Defaults for its jobs": DEFAULT_FIELDS},
+)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
 @click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
 @click.option("--rate", metavar="N/TIME", help="Rate limit, as starts per time: 10/m, 5/s, 100/h, 5/10s.")
-@click.option("--priority", metavar="N", help="Default priority.")
-@click.option("--max-attempts", type=attempts, metavar="N", help="Default maximum number of attempts.")
-@click.option("--max-retries", metavar="N", help="Older name of --max-attempts.")
-@click.option("--timeout", metavar="TIME", help="Default time limit of a run; 0 for unlimited.")
-@click.option("--memory", metavar="SIZE", help="Default memory limit of a run.")
-@click.option("--cpu-time", metavar="TIME", help="Default CPU time limit of a run.")
-@click.option("--nice", metavar="N", help="Default nice value, -20 to 19.")
-@click.option("--open-files", metavar="N", help="Default maximum number of open files.")
-@click.option("--processes", metavar="N", help="Default maximum number of processes.")
-@click.option("--file-size", metavar="SIZE", help="Default maximum size of files that a job writes.")
-@click.option("--on-success", metavar="URL", help="Default webhook for completed jobs.")
-@click.option("--on-failure", metavar="URL", help="Default webhook for failed runs.")
-@click.option("--on-dead", metavar="URL", help="Default webhook for dead jobs.")
-def queue_set(app: App, name: str, max_attempts: int | str | None, **values: str | None) -> Result:
+@default_options
+def queue_set(app: App, name: str, max_attempts: int | str | None, **values: int | str | None) -> Result:
     """Set limits of a queue and defaults for its jobs. The value none removes a limit or default.
 
     Limits apply immediately, across all workers and hosts. Running jobs continue. Defaults apply to jobs that you enqueue
@@ -175,7 +170,7 @@ def queue_set(app: App, name: str, max_attempts: int | str | None, **values: str
         queuectl queue set mail --rate none
     """
     if max_attempts is not None:
-        values["max_retries"] = str(max_attempts)
+        values["max_retries"] = max_attempts
     found = use.set_rules(app.open_store, name, values, by_option=True)
     return Details(found.to_dict(), text=lambda: [_summary(found)], id=name)
 

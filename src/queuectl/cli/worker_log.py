@@ -87,9 +87,7 @@ class WorkerLog:
         self._clear_bar()
         if self._is_lost:
             # A later flush of stdout must not fail and change the exit status.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._app.stdout.fileno())
-            os.close(nowhere)
+            self._app.discard_output()
 
     def _moment(self) -> str:
         second = self._app.clock.now_ms() // 1000

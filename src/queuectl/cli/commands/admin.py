@@ -26,8 +26,7 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import pruner
 from queuectl.operations import audit as audit_log
 from queuectl.operations.audit import Recorded
-from queuectl.operations.backup import count_kept, require_no_workers
-from queuectl.operations.backup import reset_store as reset_store
+from queuectl.operations.backup import count_kept, require_no_workers, reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists

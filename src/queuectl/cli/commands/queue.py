@@ -85,19 +85,12 @@ def _rate(one: QueueView) -> str:
 
 def _defaults(one: QueueView) -> str:
     rules = one.rules
-    parts = {
-        "priority": None if rules.priority is None else str(rules.priority),
-        "max-retries": None if rules.max_retries is None else str(rules.max_retries),
-        "timeout": None
-        if rules.timeout_ms is None
-        else format_duration(rules.timeout_ms)
-        if rules.timeout_ms
-        else "none",
-        **{name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()},
-        "on-success": None if rules.on_success is None else redact_url(rules.on_success),
-        "on-failure": None if rules.on_failure is None else redact_url(rules.on_failure),
-        "on-dead": None if rules.on_dead is None else redact_url(rules.on_dead),
-    }
+    parts: dict[str, object] = {"priority": rules.priority, "max-attempts": rules.max_retries}
+    if rules.timeout_ms is not None:
+        parts["timeout"] = format_duration(rules.timeout_ms) if rules.timeout_ms else "none"
+    parts |= {name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()}
+    for name, url in (("success", rules.on_success), ("failure", rules.on_failure), ("dead", rules.on_dead)):
+        parts[f"on-{name}"] = None if url is None else redact_url(url)
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 

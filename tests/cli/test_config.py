@@ -125,7 +125,7 @@ def test_unset_and_reset_restore_defaults(queuectl: Program) -> None:
     assert queuectl("config", "get", "max-retries", check=0).out == "3\n"
     assert queuectl("config", "reset", "--json", check=0).json == {"unset": ["ageing", "priority"]}
     assert {entry["source"] for entry in queuectl("config", "list", "--json", check=0).json} == {"default"}
-    assert queuectl("config", "reset", check=0).out == "nothing was set\n"
+    assert queuectl("config", "reset", check=0).out == "no settings are stored\n"
 
 
 def test_config_reset_creates_no_data_directory(queuectl: Program) -> None:

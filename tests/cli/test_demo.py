@@ -68,7 +68,7 @@ def test_the_demo_ends_with_a_command_that_can_be_typed(tmp_path: Path, monkeypa
     [
         ("--id hello", signal.SIGTERM, 143),
         ("worker start", signal.SIGINT, 130),
-        ("worker bee is up", signal.SIGTERM, 143),
+        ("started worker bee", signal.SIGTERM, 143),
         ("cancel hour", signal.SIGINT, 130),
         ("dlq retry", signal.SIGTERM, 143),
     ],

@@ -133,6 +133,7 @@ def test_every_option_of_a_job_reaches_it(queuectl: Program, tmp_path: Path) -> 
     assert (job["max_retries"], job["backoff_base"], job["timeout"]) == (7, 1.5, 5400)
     assert (job["cwd"], job["env"], job["run_at"]) == (str(tmp_path), {"A": "***"}, "2999-01-02T03:04:05.000Z")
     assert enqueued(queuectl, "true", "--retries", "2")["max_retries"] == 2
+    assert enqueued(queuectl, "true", "--max-retries", "0")["max_retries"] == 0
     assert enqueued(queuectl, "true", "--max-attempts", "4")["max_retries"] == 4
 
 
@@ -347,6 +348,11 @@ def test_an_id_of_a_batch_that_is_taken_is_named_where_it_stands(queuectl: Progr
     "arguments, failure",
     [
         (("--priority", "1000001", "x"), ["--priority: expected an integer", "for example, --priority 1"]),
+        (
+            ("--max-attempts", "0", "x"),
+            ["--max-attempts: expected an integer from 1 to 1000000, got 0", "1 runs a job once"],
+        ),
+        (("--max-attempts", "-1", "x"), ["--max-attempts: expected an integer from 1 to 1000000, got -1"]),
         (("--max-retries", "-1", "x"), ["--max-retries: ", "for example, --max-retries 1"]),
         (("--backoff-base", "0", "x"), ["--backoff-base: ", "for example, --backoff-base 2"]),
         (("--command", " "), ["--command: blank", "for example, --command 'echo hi'"]),

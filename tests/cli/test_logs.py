@@ -129,7 +129,7 @@ def test_a_log_that_was_removed_is_no_failure(queuectl: Program, worker: WorkerP
     reported = queuectl("logs", "j", check=0)
     assert (reported.out, reported.err) == ("", f"j: its log {queuectl.home}/logs/j.log is gone\n")
     assert queuectl("show", "j", "--json", check=0).json["output"] is None
-    assert "the output of run 1 is gone" in queuectl("show", "j", check=0).out
+    assert "the output of run 1 is not available" in queuectl("show", "j", check=0).out
 
 
 # ── prefixed lines ───────────────────────────────────────────────────────────────────────────────────────────────

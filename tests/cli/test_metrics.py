@@ -39,7 +39,7 @@ def test_metrics_without_a_data_directory(queuectl: Program) -> None:
     figures = queuectl("metrics", "--json", check=0).json
     assert figures["success_rate"] is None
     assert figures["duration_ms"]["avg"] is None
-    assert "none has ended yet" in queuectl("metrics", check=0).out
+    assert "no job has ended yet" in queuectl("metrics", check=0).out
     assert "queuectl_workers 0\n" in queuectl("metrics", "--prometheus", check=0).out
     assert not queuectl.home.exists()
 

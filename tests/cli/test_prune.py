@@ -80,7 +80,7 @@ def test_a_dry_run_prints_counts_and_removes_nothing(used: Program, home: Path) 
     (home / "logs" / "bad.log").unlink()
     done = used("prune", "--older-than", "0", "--dry-run", check=0)
     assert done.lines[0].startswith("would remove 1 completed, 1 dead and 1 cancelled jobs; 1 log, ")
-    assert done.lines[1] == "1 log is not here: of another host, or removed before"
+    assert done.lines[1] == "1 log is not on this host, or already removed"
     assert left(used) == ["bad", "done", "later", "off"]
 
 
@@ -129,7 +129,7 @@ def test_prune_shows_its_progress_on_a_terminal(home: Path) -> None:
     terminal.wait_for("pruning")
     terminal.wait_for("/20,000")
     assert terminal.end() == 0
-    assert "removed 20,000 completed jobs; 0 logs, 0 B" in terminal.shown
+    assert "removed 20,000 completed jobs; 0 logs, 0B" in terminal.shown
 
 
 def test_the_file_gets_smaller(queuectl: Program, home: Path) -> None:

@@ -58,6 +58,7 @@ def test_rules_of_a_queue_are_listed(queuectl: Program) -> None:
         (["set", "mail", "--rate", "10"], "--rate: expected a rate"),
         (["set", "mail", "--rate", "0/s"], "--rate: expected 1 to"),
         (["set", "mail", "--priority", "1000001"], "--priority: expected an integer from -1000000"),
+        (["set", "mail", "--max-attempts", "0"], "--max-attempts: expected an integer from 1 to 1000000, got 0"),
         (["set", "mail", "--max-retries", "-1"], "--max-attempts: expected an integer from 0"),
         (["set", "mail", "--timeout", "soon"], "--timeout: expected a duration"),
         (["set", "a b", "--rate", "1/s"], "queue: not the name of a queue"),
@@ -119,7 +120,7 @@ def test_pausing_an_unknown_queue_is_reported_on_a_terminal(home: Path, queuectl
         terminal = Terminal(home, "queue", "pause", name)
         assert terminal.end() == 0
         assert f"paused {name}" in plain(terminal.shown)
-        assert (f"{name}: it has never had a job" in plain(terminal.shown)) is is_new
+        assert (f"{name}: no job was ever added to it" in plain(terminal.shown)) is is_new
 
 
 def test_a_worker_claims_jobs_of_a_paused_queue_after_it_is_resumed(
@@ -237,7 +238,9 @@ def test_show_names_the_key_and_a_clone_has_it(queuectl: Program) -> None:
     queuectl("enqueue", "--id", "a", "--key", "customer-7", "true", check=0)
     queuectl("clone", "a", "--id", "b", check=0)
     for job in ("a", "b"):
-        assert any(line.split() == ["Key", "customer-7"] for line in queuectl("show", job, check=0).lines)
+        assert any(
+            line.split() == ["Concurrency", "key", "customer-7"] for line in queuectl("show", job, check=0).lines
+        )
 
 
 @pytest.mark.parametrize("key, reported", [("", "--key: empty"), ("x" * 257, "--key: 257 bytes, over 256")])

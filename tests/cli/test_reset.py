@@ -32,7 +32,7 @@ def test_reset_removes_jobs_keeps_settings_and_prints_the_backup(
 def test_reset_prints_the_path_of_the_backup(queuectl: Program, home: Path) -> None:
     queuectl("enqueue", "true", check=0)
     (line,) = queuectl("reset", "--yes", check=0).lines
-    assert line.startswith(f"removed 1 job; a backup is {home}/backups/")
+    assert line.startswith(f"removed 1 job; backup: {home}/backups/")
     assert Path(line.split()[-1]).exists()
 
 

@@ -53,7 +53,7 @@ def test_run_takes_the_job_of_a_file(queuectl: Program, worker: WorkerProcess, t
         (["[]"], "run takes one job"),
         (["--file", "-"], "run takes one job"),
         (["--file", "-", "true"], "jobs from arguments and from a file at once"),
-        (["--format", "lines", "true"], "--format is for a file"),
+        (["--format", "lines", "true"], "--format requires --file"),
         (["--priority", "x", "true"], "priority"),
         (["true", "--nope"], "no such option"),
         (["  "], "blank"),

@@ -25,7 +25,7 @@ def test_a_waiting_job_shows_the_reason(queuectl: Program) -> None:
     assert seen["Command"] == "echo hi"
     assert seen["Timeout"] == "1m30s"
     assert seen["Tags"] == "x"
-    assert seen["Retries"] == "dead after 3 failed runs, backoff 2 ** n s"
+    assert seen["Attempts"] == "0 of 3 failed; retry after 2 ** attempts seconds"
     assert "(in 59m)" in seen["Due"]
     shown = queuectl("show", "later", "--json", check=0).json
     assert shown["history"] == []
@@ -39,7 +39,7 @@ def test_history_and_the_end_of_the_output_are_shown(queuectl: Program, start_wo
     queuectl("run", "--id", "j", "--max-retries", "2", "--backoff-base", "1", script, check=137)
     done = queuectl("show", "j", check=0)
     assert done.lines[0] == "j  dead: killed by signal 9 (SIGKILL)"
-    assert facts(done.out)["Retries"] == "2 of 2 failed, backoff 1 ** n s"
+    assert facts(done.out)["Attempts"] == "2 of 2 failed; retry after 1 ** attempts seconds"
     assert facts(done.out)["Ended with"] == "killed by signal 9 (SIGKILL)"
     rows = [line.split()[:2] for line in done.lines if line.split()[:1] in (["1"], ["2"])]
     assert rows == [["1", "failed"], ["2", "signalled"]]

@@ -116,7 +116,7 @@ def test_a_duplicate_is_reported_on_a_terminal(queuectl: Program) -> None:
     queuectl(*REPORT, "true", check=0)
     terminal = Terminal(queuectl.home, *REPORT, "true")
     assert terminal.end() == 0
-    assert "there already, pending: not queued twice" in plain(terminal.shown)
+    assert "already exists, pending: not queued again" in plain(terminal.shown)
 
 
 @pytest.mark.parametrize("out, back", [("export", ("import",)), ("backup", ("restore", "--yes"))])

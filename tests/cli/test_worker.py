@@ -34,7 +34,7 @@ def test_a_stopped_worker_is_reported_once_and_waited_for(queuectl: Program, sto
         assert stopping.stdout is not None
         assert stopping.stderr is not None
         line = stopping.stderr.readline().decode()
-        assert line.startswith(f"worker w1 does not answer: its process {stopped.pid} is stopped; ")
+        assert line.startswith(f"worker w1 does not respond: its process {stopped.pid} is suspended; ")
         assert f"kill -CONT {stopped.pid}" in line
         assert stopping.poll() is None
         stopped.send(signal.SIGCONT)
@@ -51,7 +51,7 @@ def test_a_stopped_worker_is_continued_to_exit_now(
     done = queuectl("worker", "stop", *arguments, check=0)
     assert done.out == "stopped w1\n"
     assert done.err.count("\n") == 1
-    assert "does not answer" in done.err
+    assert "does not respond" in done.err
     assert stopped.wait() == 0
     job = queuectl("show", "j", "--json", check=0).json
     assert (job["state"], job["attempts"], job["crashes"]) == ("pending", 0, 0)

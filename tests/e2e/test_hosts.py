@@ -55,7 +55,7 @@ def test_what_concerns_workers_of_other_hosts_is_said_with_all(hosts: Hosts) -> 
     b.wait_for(job_id, "completed")
     assert b.queuectl("reset", "--yes", check=1).err.splitlines()[1] == "hint: queuectl worker stop --all"
     said = b.queuectl("worker", "stop", check=0).out
-    assert said == "no worker of this home is running; 1 elsewhere: queuectl worker stop --all\n"
+    assert said == "no worker of this data directory is running; 1 elsewhere: queuectl worker stop --all\n"
     assert b.queuectl("worker", "stop", "--json", check=0).json == {"done": [], "refused": []}
     assert f"store: {hosts.url}" in worker.output
     sheet = b.queuectl("show", job_id, check=0).lines

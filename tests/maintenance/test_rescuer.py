@@ -267,7 +267,7 @@ def test_a_worker_that_does_not_know_how_long_it_was_stopped_leaves_the_log_of_a
     scene.worker("--name", "w2")
     scene.wait_for(job_id, "completed", timeout=SOON)
     worker.send(signal.SIGCONT)
-    wait_until(lambda: "taken from us" in worker.output, what="the worker to notice")
+    wait_until(lambda: "the lease was lost" in worker.output, what="the worker to notice")
     assert _ends(scene, job_id) == ["lost", "rc=0"]
 
 

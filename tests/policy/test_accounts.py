@@ -44,7 +44,7 @@ def test_another_main_group_can_be_named() -> None:
 
 def test_a_number_without_an_entry_needs_a_group_and_has_no_other() -> None:
     assert find_account(Identity(str(UNKNOWN), "7")) == Account(str(UNKNOWN), UNKNOWN, 7, (7,), "/", "/bin/sh")
-    with pytest.raises(LookupError, match="say which"):
+    with pytest.raises(LookupError, match="name a group"):
         find_account(Identity(str(UNKNOWN)))
 
 

@@ -459,7 +459,7 @@ def test_a_running_worker_follows_a_change_of_its_policy(fort: Fort) -> None:
     worker = fort.scene.worker("--policy", path)
     fort.scene.wait_for(fort.scene.enqueue(argv=[str(fort.bad)]), "dead")
     fort.policy(programs=[str(fort.bad)])
-    wait_until(lambda: worker.output.count("says what may run") >= 2, what="the worker to follow")
+    wait_until(lambda: worker.output.count("policy.toml is active") >= 2, what="the worker to follow")
     fort.scene.wait_for(fort.scene.enqueue(argv=[str(fort.bad)]), "completed")
     path.chmod(0o666)
     wait_until(lambda: "the previous policy stays active" in worker.output, what="the worker to complain")

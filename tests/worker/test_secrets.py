@@ -92,7 +92,7 @@ def test_a_secret_that_others_may_read_is_refused(scene: Scene, mode: int) -> No
     path.chmod(mode)
     job = ended(scene, scene.note("ran"), secrets=["PW=db"])
     assert job["state"] == "dead"
-    assert f"others may reach {path} (mode {mode:04o}): chmod 600 {path}" in job["error"]
+    assert f"other users can access {path} (mode {mode:04o}): chmod 600 {path}" in job["error"]
     assert scene.lines("ran") == []
 
 
@@ -100,7 +100,7 @@ def test_a_directory_of_secrets_that_others_may_look_into_is_refused(scene: Scen
     path = keep(scene)
     path.parent.chmod(0o755)
     assert (
-        f"others may reach {path.parent} (mode 0755): chmod 700 {path.parent}"
+        f"other users can access {path.parent} (mode 0755): chmod 700 {path.parent}"
         in ended(scene, "true", secrets=["PW=db"])["error"]
     )
 

@@ -49,16 +49,13 @@ def paint(text: str, style: str | None, *, color: bool) -> str:
 class Flags:
     """The options that every command has. The rightmost one of the command line wins."""
 
-    __slots__ = ("db", "fields", "home", "json", "no_color", "quiet", "trust_home")
-
-    def __init__(self) -> None:
-        self.home: str | None = None
-        self.db: str | None = None
-        self.json = False
-        self.fields: tuple[str, ...] = ()  # of each job in JSON; all of them if empty
-        self.quiet = False
-        self.no_color = False
-        self.trust_home = False
+    home: str | None = None
+    db: str | None = None
+    json = False
+    fields: tuple[str, ...] = ()  # of each job in JSON; all of them if empty
+    quiet = False
+    no_color = False
+    trust_home = False
 
 
 class App:
@@ -128,23 +125,23 @@ class App:
 
     def open_enqueuer(self) -> Enqueuer:
         """Open the database to add jobs only: fewer modules to import."""
-        if self._store is not None:
-            return self._store
-        if self._inbox is None:
-            from queuectl.store.open import open_enqueuer
+        from queuectl.store.open import open_enqueuer
 
-            self._inbox = open_enqueuer(self.home, self.db, self.clock, on_wait=self.on_locked)
-            self._inbox.actor = actor(self.environ)
-        return self._inbox
+        found = self._enqueuer(open_enqueuer)
+        assert found is not None
+        return found
 
     def find_enqueuer(self) -> Enqueuer | None:
         """As `open_enqueuer`, for a database that exists; None if there is none, and none is created."""
+        from queuectl.store.open import find_enqueuer
+
+        return self._enqueuer(find_enqueuer)
+
+    def _enqueuer(self, opening: Callable[..., Enqueuer | None]) -> Enqueuer | None:
         if self._store is not None:
             return self._store
         if self._inbox is None:
-            from queuectl.store.open import find_enqueuer
-
-            self._inbox = find_enqueuer(self.home, self.db, self.clock, on_wait=self.on_locked)
+            self._inbox = opening(self.home, self.db, self.clock, on_wait=self.on_locked)
             if self._inbox is not None:
                 self._inbox.actor = actor(self.environ)
         return self._inbox
@@ -247,6 +244,12 @@ class App:
             self.stdout.buffer.write(data)
             self.stdout.buffer.flush()
 
+    def discard_output(self) -> None:
+        """Discard buffered output, and all that follows: otherwise the interpreter reports an error at exit."""
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stdout.fileno())
+        os.close(nowhere)
+
     @contextmanager
     def _failures(self) -> Iterator[None]:
         try:
@@ -264,17 +267,17 @@ class App:
     def say(self, line: str) -> None:
         """Print a message on stderr, if messages are wanted."""
         if self.shows_messages:
-            # Keep the order of output: stdout may be buffered.
-            self.stdout.flush()
-            self.stderr.write(line + "\n")
-            self.stderr.flush()
+            self.warn(line)
 
     def warn(self, line: str) -> None:
         """Print a warning on stderr, also without a terminal; not with --json, where stderr holds errors only."""
         if not self.flags.json:
-            self.stdout.flush()
-            self.stderr.write(line + "\n")
-            self.stderr.flush()
+            self.write_stderr(line + "\n")
+
+    def write_stderr(self, text: str) -> None:
+        self.stdout.flush()  # keep the order of output: stdout may be buffered
+        self.stderr.write(text)
+        self.stderr.flush()
 
     def color_on(self, stream: TextIO) -> bool:
         if not stream.isatty() or self.flags.no_color or self.environ.get("TERM") == "dumb":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -13,7 +14,7 @@ from queuectl.cli.app import App
 from queuectl.cli.errors import UnknownCommand
 from queuectl.cli.render import Nothing, Result
 from queuectl.config import check_environment, file_path
-from queuectl.errors import UnknownName, UsageError
+from queuectl.errors import InvalidInput, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,6 +76,16 @@ GLOBAL_OPTIONS: list[click.Option] = [
 ]
 
 
+@contextmanager
+def _context_of_errors(ctx: click.Context) -> Iterator[None]:
+    """click's parser sets no context, which the error message needs."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
+
+
 class Command(click.Command):
     """A command that gets the `App` as its first argument and returns a Result.
 
@@ -107,15 +118,11 @@ class Command(click.Command):
         self.params = [*self.params, *GLOBAL_OPTIONS]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        args = args if ctx.resilient_parsing else self.arrange(ctx, args)
-        if self.signed_arguments:
-            args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
-        try:
+        with _context_of_errors(ctx):
+            args = args if ctx.resilient_parsing else self.arrange(ctx, args)
+            if self.signed_arguments:
+                args = [_GUARD + word if re.match(r"-[\d.]", word) else word for word in args]
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            # click's parser sets no context, which the error message needs.
-            error.ctx = error.ctx or ctx
-            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None
@@ -213,7 +220,8 @@ class LazyGroup(click.Group):
     """A group with a table of its commands. The module of a command is imported when the command is called."""
 
     def __init__(self, name: str | None, *, table: Mapping[str, Entry], examples: str = "", **rest: Any) -> None:
-        super().__init__(name, add_help_option=False, invoke_without_command=True, **rest)
+        callback = click.pass_context(self.without_command)
+        super().__init__(name, add_help_option=False, invoke_without_command=True, callback=callback, **rest)
         self.table = dict(table)
         self.examples = examples
         self.own_params = list(self.params)
@@ -256,22 +264,12 @@ class LazyGroup(click.Group):
         return name, command, rest
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Not Group.parse_args, which moves some of the arguments into a private attribute.
-        try:
-            return click.Command.parse_args(self, ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # as above
-            raise
+        with _context_of_errors(ctx):
+            return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
-        if not ctx.args:
-            return self.without_command(ctx)
-        name, command, rest = self.resolve_command(ctx, ctx.args)
-        assert command is not None
-        with command.make_context(name, rest, parent=ctx) as inner:
-            return command.invoke(inner)
-
-    def without_command(self, ctx: click.Context) -> Result:
+    def without_command(self, ctx: click.Context) -> Result | None:
+        if ctx.invoked_subcommand is not None:
+            return None
         if ctx.parent is None:
             show_help(ctx)
             return Nothing()
@@ -395,6 +393,14 @@ def combine_options(*options: Decorator) -> Decorator:
 def integer(value: str) -> int | str:
     # int() accepts at most 4300 digits.
     return int(value) if re.fullmatch(r"[+-]?[0-9]{1,4000}", value) else value
+
+
+def attempts(value: str) -> int | str:
+    count = integer(value)
+    if isinstance(count, int) and count < 1:
+        hint = "--max-attempts 1 runs a job once, without a retry"
+        raise InvalidInput("--max-attempts", f"expected an integer from 1 to 1000000, got {count}", hint=hint)
+    return count
 
 
 def number(value: str) -> float | str:

@@ -38,7 +38,7 @@ def complete_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -
     def ids(store: Reads) -> Iterable[str]:
         return (job.id for job in store.jobs(limit=MAX_JOBS_READ) if job.id not in named)
 
-    return [] if not _may_be_id(incomplete) else _suggest(ctx, incomplete, ids)[:MAX_SUGGESTIONS]
+    return _suggest(ctx, incomplete, ids)[:MAX_SUGGESTIONS]
 
 
 def complete_job_list(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -86,7 +86,3 @@ def _suggest(ctx: click.Context, incomplete: str, look: Callable[[Reads], Iterab
         return [name for name in look(app.open_reads()) if name.startswith(incomplete)]
     except Exception:  # noqa: BLE001 - as above
         return []
-
-
-def _may_be_id(text: str) -> bool:
-    return text.replace("-", "a").replace(".", "a").replace("_", "a").replace(":", "a").isalnum() or not text

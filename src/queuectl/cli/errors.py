@@ -174,108 +174,85 @@ def confirm(app: App, question: str, *, yes: bool) -> None:
         raise NeedsConfirmation(
             f"{question} Confirmation needs a terminal", hint="add --yes to confirm without a question"
         )
-    app.stdout.flush()
-    app.stderr.write(f"{question} [y/N] ")
-    app.stderr.flush()
+    app.write_stderr(f"{question} [y/N] ")
     if app.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotConfirmed("not done", hint="answer y, or add --yes")
+        raise NotConfirmed("not confirmed", hint="answer y, or add --yes")
 
 
 # ── suggestions for unknown commands and options ────────────────────────────────────────────────────────────────────
 
 COMMAND_CUTOFF: Final = 0.7
 OPTION_CUTOFF: Final = 0.75
-# Group -> a name that other tools use -> what to run here.
-COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
+# Group -> what to run here -> names of it in other tools.
+_COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "queuectl": {
-        "abort": "queuectl cancel ID",
-        "attach": "queuectl logs -f ID",
-        "cat": "queuectl logs ID",
-        "create": "queuectl enqueue COMMAND",
-        "daemon": "queuectl worker start",
-        "delete": "queuectl db prune ID, or: queuectl dlq purge ID",
-        "describe": "queuectl show ID",
-        "exec": "queuectl run COMMAND",
-        "follow": "queuectl logs -f ID",
-        "history": "queuectl show ID, or: queuectl audit",
-        "info": "queuectl show ID",
-        "inspect": "queuectl show ID",
-        "init": "queuectl enqueue COMMAND, which creates the database",
-        "job": "queuectl list",
-        "jobs": "queuectl list",
-        "monitor": "queuectl top",
-        "new": "queuectl enqueue COMMAND",
-        "output": "queuectl logs ID",
-        "pause": "queuectl queue pause QUEUE, or: queuectl hold ID",
-        "ps": "queuectl list, or: queuectl worker list",
-        "push": "queuectl enqueue COMMAND",
-        "queues": "queuectl queue list",
-        "remove": "queuectl db prune ID, or: queuectl dlq purge ID",
-        "requeue": "queuectl retry ID",
-        "restart": "queuectl retry ID, or: queuectl worker restart",
-        "resume": "queuectl queue resume QUEUE, or: queuectl release ID",
-        "rm": "queuectl db prune ID, or: queuectl dlq purge ID",
-        "schedules": "queuectl cron list",
-        "send": "queuectl enqueue COMMAND",
-        "serve": "queuectl dashboard",
-        "server": "queuectl dashboard",
-        "set": "queuectl config set KEY VALUE",
-        "settings": "queuectl config list",
-        "start": "queuectl worker start",
-        "stash": "queuectl hold ID",
-        "stat": "queuectl status",
-        "stats": "queuectl metrics",
-        "stop": "queuectl cancel ID, or: queuectl worker stop",
-        "submit": "queuectl enqueue COMMAND",
-        "tail": "queuectl logs -f ID",
-        "tui": "queuectl top",
-        "ui": "queuectl dashboard",
-        "version": "queuectl --version",
-        "watch": "queuectl status --watch",
-        "web": "queuectl dashboard",
-        "work": "queuectl worker start",
-        "workers": "queuectl worker list",
+        "queuectl cancel ID": "abort",
+        "queuectl logs -f ID": "attach follow tail",
+        "queuectl logs ID": "cat output",
+        "queuectl enqueue COMMAND": "create new push send submit",
+        "queuectl worker start": "daemon start work",
+        "queuectl db prune ID, or: queuectl dlq purge ID": "delete remove rm",
+        "queuectl show ID": "describe info inspect",
+        "queuectl run COMMAND": "exec",
+        "queuectl show ID, or: queuectl audit": "history",
+        "queuectl enqueue COMMAND, which creates the database": "init",
+        "queuectl list": "job jobs",
+        "queuectl top": "monitor tui",
+        "queuectl queue pause QUEUE, or: queuectl hold ID": "pause",
+        "queuectl list, or: queuectl worker list": "ps",
+        "queuectl queue list": "queues",
+        "queuectl retry ID": "requeue",
+        "queuectl retry ID, or: queuectl worker restart": "restart",
+        "queuectl queue resume QUEUE, or: queuectl release ID": "resume",
+        "queuectl cron list": "schedules",
+        "queuectl dashboard": "serve server ui web",
+        "queuectl config set KEY VALUE": "set",
+        "queuectl config list": "settings",
+        "queuectl hold ID": "stash",
+        "queuectl status": "stat",
+        "queuectl metrics": "stats",
+        "queuectl cancel ID, or: queuectl worker stop": "stop",
+        "queuectl --version": "version",
+        "queuectl status --watch": "watch",
+        "queuectl worker list": "workers",
     },
     "queuectl worker": {
-        "kill": "queuectl worker stop --now",
-        "ls": "queuectl worker list",
-        "ps": "queuectl worker list",
-        "reload": "queuectl worker restart",
-        "run": "queuectl worker start",
-        "status": "queuectl worker list",
+        "queuectl worker stop --now": "kill",
+        "queuectl worker list": "ls ps status",
+        "queuectl worker restart": "reload",
+        "queuectl worker start": "run",
     },
     "queuectl queue": {
-        "add": "queuectl enqueue --queue QUEUE COMMAND, which creates the queue",
-        "create": "queuectl enqueue --queue QUEUE COMMAND, which creates the queue",
-        "ls": "queuectl queue list",
-        "show": "queuectl queue list",
-        "start": "queuectl queue resume QUEUE",
-        "stop": "queuectl queue pause QUEUE",
-        "unpause": "queuectl queue resume QUEUE",
+        "queuectl enqueue --queue QUEUE COMMAND, which creates the queue": "add create",
+        "queuectl queue list": "ls show",
+        "queuectl queue resume QUEUE": "start unpause",
+        "queuectl queue pause QUEUE": "stop",
     },
     "queuectl dlq": {
-        "clear": "queuectl dlq purge --all",
-        "ls": "queuectl dlq list",
-        "remove": "queuectl dlq purge ID",
-        "requeue": "queuectl dlq retry ID",
-        "rm": "queuectl dlq purge ID",
+        "queuectl dlq purge --all": "clear",
+        "queuectl dlq list": "ls",
+        "queuectl dlq purge ID": "remove rm",
+        "queuectl dlq retry ID": "requeue",
     },
     "queuectl cron": {
-        "create": "queuectl cron add NAME SCHEDULE COMMAND",
-        "delete": "queuectl cron remove NAME",
-        "edit": "queuectl cron add --replace NAME SCHEDULE COMMAND",
-        "ls": "queuectl cron list",
-        "rm": "queuectl cron remove NAME",
-        "trigger": "queuectl cron run NAME",
+        "queuectl cron add NAME SCHEDULE COMMAND": "create",
+        "queuectl cron remove NAME": "delete rm",
+        "queuectl cron add --replace NAME SCHEDULE COMMAND": "edit",
+        "queuectl cron list": "ls",
+        "queuectl cron run NAME": "trigger",
     },
-    "queuectl config": {"ls": "queuectl config list", "remove": "queuectl config unset KEY"},
+    "queuectl config": {"queuectl config list": "ls", "queuectl config unset KEY": "remove"},
     "queuectl db": {
-        "dump": "queuectl db backup FILE, or: queuectl db export FILE",
-        "init": "queuectl enqueue COMMAND, which creates the database",
-        "load": "queuectl db import FILE",
-        "migrate": "queuectl db copy --from ADDRESS --to ADDRESS",
-        "vacuum": "queuectl db prune",
+        "queuectl db backup FILE, or: queuectl db export FILE": "dump",
+        "queuectl enqueue COMMAND, which creates the database": "init",
+        "queuectl db import FILE": "load",
+        "queuectl db copy --from ADDRESS --to ADDRESS": "migrate",
+        "queuectl db prune": "vacuum",
     },
+}
+COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
+    group: {name: target for target, names in targets.items() for name in names.split()}
+    for group, targets in _COMMANDS.items()
 }
 # Option -> command, or "" for every one -> what to use here.
 OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {

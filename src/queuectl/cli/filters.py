@@ -20,27 +20,31 @@ from queuectl.operations.query import parse_filter, restrict_states
 from queuectl.store.types import Filter
 
 Function = Callable[..., Any]
-_Decorator = Callable[[Function], Function]
 
 
-def _filter(*names: str, metavar: str, about: str, complete: Callable[..., Any] | None = None) -> _Decorator:
-    return click.option(*names, multiple=True, metavar=metavar, shell_complete=complete, help=about)
-
-
-# Parameter of parse_filter -> option. A new filter needs only a line here.
-_OPTIONS: Final[Mapping[str, _Decorator]] = {
-    "states": _filter(
-        "--state", "-s", "states", metavar="S[,S]", about="Filter by state: dead,failed.", complete=complete_states
+# Parameter of parse_filter -> names and settings of its option. A new filter needs only a line here.
+_OPTIONS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]]] = {
+    "states": (
+        ("--state", "-s", "states"),
+        {"metavar": "STATE[,STATE]", "help": "Filter by state; repeatable (any).", "shell_complete": complete_states},
     ),
-    "queues": _filter(
-        "--queue", "-q", "queues", metavar="NAME", about="Filter by queue; repeatable (any).", complete=complete_queues
+    "queues": (
+        ("--queue", "-q", "queues"),
+        {"metavar": "NAME", "help": "Filter by queue; repeatable (any).", "shell_complete": complete_queues},
     ),
-    "tags": _filter("--tag", "tags", metavar="TAG", about="Filter by tag; repeatable (all)."),
-    "batches": _filter(
-        "--batch", "batches", metavar="NAME", about="Filter by batch; repeatable (any).", complete=complete_batches
+    "tags": (("--tag", "tags"), {"metavar": "TAG", "help": "Filter by tag; repeatable (all)."}),
+    "batches": (
+        ("--batch", "batches"),
+        {"metavar": "NAME", "help": "Filter by batch; repeatable (any).", "shell_complete": complete_batches},
     ),
-    "since": click.option("--since", metavar="WHEN", help="Filter by time of enqueue: 90m, 2d, 2026-11-15 20:30."),
-    "match": click.option("--match", metavar="TEXT", help="Filter by exact text in the command."),
+    "since": (
+        ("--since",),
+        {"multiple": False, "metavar": "WHEN", "help": "Filter by time of enqueue: 90m, 2d, 2026-11-15 20:30."},
+    ),
+    "match": (
+        ("--match",),
+        {"multiple": False, "metavar": "TEXT", "help": "Filter by exact text in the command."},
+    ),
 }
 HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
 
@@ -86,7 +90,7 @@ class Selection:
         return restrict_states(self.where(app), able, done=done, subject="--state")
 
 
-def filter_options(*, but: Iterable[str] = ()) -> Callable[[Function], Function]:
+def filter_options(*, but: Iterable[str] = (), hidden: Iterable[str] = ()) -> Callable[[Function], Function]:
     """Add the filters to a command, whose function gets them as one parameter `selection`."""
     names = [name for name in _OPTIONS if name not in but]
 
@@ -98,18 +102,20 @@ def filter_options(*, but: Iterable[str] = ()) -> Callable[[Function], Function]
 
         decorated: Function = called
         for name in reversed(names):
-            decorated = _OPTIONS[name](decorated)
+            spelled, settings = _OPTIONS[name]
+            settings = {"multiple": True, **settings, "hidden": name in hidden}
+            decorated = click.option(*spelled, **settings)(decorated)
         return decorated
 
     return wrap
 
 
-def ids_and_filters(*, but: Iterable[str] = ()) -> Callable[[Function], Function]:
+def ids_and_filters(*, but: Iterable[str] = (), hidden: Iterable[str] = ()) -> Callable[[Function], Function]:
     """Add ids and filters to a command: parameters `ids` and `selection`."""
 
     def wrap(function: Function) -> Function:
         ids = click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
-        return ids(filter_options(but=but)(function))
+        return ids(filter_options(but=but, hidden=hidden)(function))
 
     return wrap
 

@@ -7,45 +7,26 @@ Three commands add jobs by these options: enqueue, run and clone; `cron add` sto
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Final
 
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import Command, Decorator, combine_options, integer, number
+from queuectl.cli.command import Command, Decorator, attempts, combine_options, integer, number
 from queuectl.cli.completion import complete_batches, complete_job_list, complete_queues, complete_secrets
 from queuectl.cli.errors import from_click, meant_option
 from queuectl.errors import FileUnreadable, InvalidInput, UsageError
-from queuectl.jobs.spec import check_field
+from queuectl.jobs.spec import HOOK_NAMES, LIMIT_NAMES, check_field, readers
 from queuectl.operations.enqueue import JobInput, looks_like_json, parse_arguments, single_job
 from queuectl.text import escape_control
 
 STDIN: Final = "-"
 ONE_OF_THEM: Final = "use only one of them"
-LIMITS: Final = ("memory", "cpu_time", "nice", "open_files", "processes", "file_size")
-# Options whose name is that of a field of a job.
-FIELDS: Final = (
-    "id",
-    "command",
-    "queue",
-    "priority",
-    "delay",
-    "run_at",
-    "max_retries",
-    "max_attempts",
-    "backoff_base",
-    "timeout",
-    *LIMITS,
-    "cwd",
-    "unique_for",
-    "if_exists",
-    "batch",
-    "key",
-    "on_success",
-    "on_failure",
-    "on_dead",
-)
+# Parameters that are fields of a job, by the same name.
+FIELDS: Final = frozenset(readers()) - {"env", "after"}
 # Field -> option, where the names differ.
 OPTION_OF_FIELD: Final = {"tags": "--tag", "secrets": "--secret", "unique_key": "--unique"}
 # Option -> state that the parents must reach.
@@ -61,14 +42,10 @@ _LIMIT_OPTIONS: Final = (
     click.option("--processes", type=integer, metavar="N", help="Maximum number of processes (0: unlimited)."),
     click.option("--file-size", metavar="SIZE", help="Maximum size of files the job writes (0: unlimited)."),
 )
-_EDITABLE_OPTIONS: Final = (
-    click.option("--command", metavar="CMD", help="Command for the shell."),
+# A queue can have defaults for these.
+_DEFAULT_OPTIONS: Final = (
     click.option("-p", "--priority", type=integer, metavar="N", help="Priority, higher runs first (default: 0)."),
-    click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
-    click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
-    click.option(
-        "--max-attempts", type=integer, metavar="N", help="Maximum number of attempts (default: 3); 0 counts as 1."
-    ),
+    click.option("--max-attempts", type=attempts, metavar="N", help="Maximum number of attempts (default: 3)."),
     click.option(
         "--max-retries",
         "--retries",
@@ -81,6 +58,12 @@ _EDITABLE_OPTIONS: Final = (
     click.option("--on-success", metavar="URL", help="POST to URL when the job completes (none: disabled)."),
     click.option("--on-failure", metavar="URL", help="POST to URL when a run fails (none: disabled)."),
     click.option("--on-dead", metavar="URL", help="POST to URL when the job is dead (none: disabled)."),
+)
+_EDITABLE_OPTIONS: Final = (
+    click.option("--command", metavar="CMD", help="Command to run in the shell."),
+    click.option("--delay", metavar="TIME", help="Delay before the first run: 90, 90s, 1h30m, 2d."),
+    click.option("--run-at", metavar="WHEN", help="Time of the first run: 2026-11-15 20:30, local time."),
+    *_DEFAULT_OPTIONS,
 )
 
 
@@ -98,25 +81,26 @@ _FIELD_OPTIONS: Final = (
     click.option("--env-file", multiple=True, metavar="FILE", help="Set variables from a file (-: stdin)."),
     click.option(
         "--secret",
+        "secrets",
         multiple=True,
         metavar="NAME[=ENTRY]",
         shell_complete=complete_secrets,
         help="Set a variable to a secret of the worker's host.",
     ),
-    click.option("--tag", multiple=True, metavar="NAME", help="Tag for filters; repeatable."),
+    click.option("--tag", "tags", multiple=True, metavar="NAME", help="Tag, to filter by; repeatable."),
     click.option(
         "--batch",
         metavar="NAME",
         shell_complete=complete_batches,
         help="Name of the batch, for batch show and wait --batch.",
     ),
-    click.option("--key", metavar="KEY", help="Concurrency key, limited by queue set --per-key."),
+    click.option("--key", metavar="KEY", help="Concurrency key; set its limit with queue set --per-key."),
     _parent_option("--after", "Start after these jobs have completed."),
     _parent_option("--after-any", "Start after these jobs have finished in any state."),
     _parent_option("--after-fail", "Start only if these jobs are dead."),
-    click.option("--unique", metavar="KEY", help="Unique key: only one unfinished job can have it."),
-    click.option("--unique-for", metavar="TIME", help="Include jobs enqueued within the last TIME."),
-    click.option("--if-exists", metavar="WHAT", help="Action if the key is taken: skip (default), error, replace."),
+    click.option("--unique", "unique_key", metavar="KEY", help="Unique key: only one unfinished job can have it."),
+    click.option("--unique-for", metavar="TIME", help="Count jobs enqueued in the last TIME, even if finished."),
+    click.option("--if-exists", metavar="[skip|error|replace]", help="Action if the key is in use (default: skip)."),
 )
 many_options: Final = combine_options(
     click.option("--for-each", metavar="FILE", help="Add one job per line, with placeholders {} {/} {.} {n}."),
@@ -127,19 +111,21 @@ many_options: Final = combine_options(
 )
 # Heading of the help -> parameters. Of the commands that add jobs.
 OPTION_GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Job": ("id", "command", "queue", "priority", "tag"),
+    "Job": ("id", "command", "queue", "priority", "tags"),
     "Schedule": ("delay", "run_at", "tz", "overlap", "catch_up", "jitter", "until", "replace"),
     "Retries and timeout": ("max_attempts", "max_retries", "backoff_base", "timeout"),
-    "Limits": (*LIMITS, "key"),
-    "Environment": ("cwd", "env", "env_file", "secret"),
+    "Limits": (*LIMIT_NAMES, "key"),
+    "Environment": ("cwd", "env", "env_file", "secrets"),
     "Dependencies": tuple(PARENT_OPTIONS),
-    "Uniqueness": ("unique", "unique_for", "if_exists"),
+    "Uniqueness": ("unique_key", "unique_for", "if_exists"),
     "Batch input": ("file", "form", "stream", "for_each", "nul", "colsep", "array", "batch", "on_complete"),
-    "Webhooks": ("on_success", "on_failure", "on_dead"),
+    "Webhooks": HOOK_NAMES,
 }
 
 
 limit_options: Final = combine_options(*_LIMIT_OPTIONS)
+DEFAULT_FIELDS: Final = ("priority", "max_attempts", "max_retries", "timeout", *LIMIT_NAMES, *HOOK_NAMES)
+default_options: Final = combine_options(*_DEFAULT_OPTIONS)
 editable_options: Final = combine_options(*_EDITABLE_OPTIONS)  # for fields that a waiting job can change
 field_options: Final = combine_options(*_FIELD_OPTIONS)
 job_options: Final = combine_options(
@@ -183,18 +169,16 @@ def refuse_parents(options: Mapping[str, Any], problem: str, *, hint: str) -> No
 
 def read_fields(options: Mapping[str, Any], app: App) -> dict[str, object]:
     """As `read_flags`, without the parents."""
-    flags = {name: options[name] for name in FIELDS if options[name] is not None}
+    flags = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in options.items()
+        if name in FIELDS and value not in (None, ())
+    }
     if options["cwd"] and not os.path.isdir(options["cwd"]):
         app.say(f"warning: {escape_control(options['cwd'])} is not a directory on this host")
     if options["env"] or options["env_file"]:
         files = _read_env_files(options["env_file"], app, options)
         flags["env"] = {**files, **read_variables(options["env"], app.environ)}
-    if options["secret"]:
-        flags["secrets"] = list(options["secret"])
-    if options["tag"]:
-        flags["tags"] = list(options["tag"])
-    if options["unique"] is not None:
-        flags["unique_key"] = options["unique"]
     for name, value in flags.items():
         # Checked here as well as with the job, so that errors name the option.
         check_field(name, value, spelled=OPTION_OF_FIELD.get(name, option_name(name)))
@@ -229,24 +213,28 @@ def _read_env_files(paths: Sequence[str], app: App, options: Mapping[str, Any]) 
     readers += [option_name(name) for name in ("file", "for_each") if options.get(name) == STDIN]
     if STDIN in paths and len(readers) > 1:
         raise UsageError(f"{readers[0]} and {readers[-1]} both read stdin", hint="give one of them a file")
-    from queuectl.operations.job_input import (
-        read_env_file,  # here, as below: a plain `enqueue` does without this module
-    )
+    from queuectl.operations import job_input  # here, as below: a plain `enqueue` does without this module
 
     variables: dict[str, str] = {}
     for path in paths:
-        variables |= _variables_of_stdin(app) if path == STDIN else read_env_file(path)
+        if path != STDIN:
+            variables |= job_input.read_env_file(path)
+            continue
+        with reading(STDIN):
+            data = app.stdin_bytes.read(job_input.MAX_ENV_FILE_BYTES + 1)
+        variables |= job_input.parse_env_file(data, subject="stdin")
     return variables
 
 
-def _variables_of_stdin(app: App) -> dict[str, str]:
-    from queuectl.operations.job_input import MAX_ENV_FILE_BYTES, parse_env_file
-
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Raise errors of the system about this file as FileUnreadable."""
     try:
-        data = app.stdin_bytes.read(MAX_ENV_FILE_BYTES + 1)
+        yield
     except OSError as error:
-        raise FileUnreadable("stdin", error.strerror or str(error), or_stdin=True) from error
-    return parse_env_file(data, subject="stdin")
+        if error.filename not in (None, path):
+            raise
+        raise FileUnreadable("stdin" if path == STDIN else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
@@ -255,7 +243,7 @@ def read_on_complete(options: Mapping[str, Any], *, stream: bool) -> str | None:
     if command is None:
         return None
     if options["batch"] is None:
-        raise UsageError("--on-complete is for a batch", hint="give the batch a name: --batch NAME")
+        raise UsageError("--on-complete requires --batch", hint="give the batch a name: --batch NAME")
     if stream:
         hint = f"the batch could have ended before the next line; {ONE_OF_THEM}"
         raise UsageError("--on-complete and --stream at once", hint=hint)
@@ -274,166 +262,116 @@ def command_input(arguments: tuple[str, ...], flags: Mapping[str, object]) -> Jo
     return parse_arguments(arguments)
 
 
-class Many(NamedTuple):
-    """Several jobs of one command: --for-each (`path`) or --array."""
+def read_many(
+    options: Mapping[str, Any],
+    arguments: tuple[str, ...],
+    flags: dict[str, object],
+    *,
+    beside: Mapping[str, object],
+    read: Callable[[str], bytes],
+) -> JobInput | None:
+    """The jobs of --for-each or --array; None without both. `beside`: options that exclude them, with their values.
 
-    path: str | None
-    array: str | None
-    nul: bool
-    colsep: str | None
-
-    def refuse_beside(self, *, file: str | None, stream: bool, form: str | None) -> None:
-        beside = {"--file": file, "--stream": stream, "--format": form}
-        if other := next((name for name, value in beside.items() if value), None):
-            spelled = "--array" if self.path is None else "--for-each"
-            raise UsageError(f"{other} and {spelled} at once", hint=ONE_OF_THEM)
-
-    def job_input(
-        self, arguments: tuple[str, ...], flags: dict[str, object], *, read: Callable[[str], bytes]
-    ) -> JobInput:
-        """The jobs. With --for-each, --command is removed from `flags`: it is a template."""
-        from queuectl.operations.job_input import make_array, parse_for_each
-
-        if self.path is None:
-            given = command_input(arguments, flags)
-            if given.is_batch:
-                raise UsageError("--array takes one job, and here are several", hint="give one object, or a command")
-            ((_, fields),) = given
-            return make_array(fields, str(self.array), flags=flags)
-        if "command" in flags:
-            if arguments:
-                raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
-            arguments = (str(flags.pop("command")),)
-        if not "".join(arguments).strip():
-            raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
-        return parse_for_each(read(self.path), arguments, nul=self.nul, colsep=self.colsep)
-
-
-def read_many(options: Mapping[str, Any]) -> Many | None:
-    """None without --for-each and --array."""
+    With --for-each, --command is removed from `flags`: it is a template.
+    """
     path, array = options["for_each"], options["array"]
     for name, spelled in (("nul", "-0"), ("colsep", "--colsep")):
         if options[name] not in (None, False) and path is None:
-            raise UsageError(f"{spelled} is for --for-each", hint="add --for-each FILE, or - for stdin")
+            raise UsageError(f"{spelled} requires --for-each", hint="add --for-each FILE, or - for stdin")
+    if path is None and array is None:
+        return None
     if path is not None and array is not None:
         raise UsageError("--for-each and --array at once", hint=ONE_OF_THEM)
     if path == "":
         raise InvalidInput("--for-each", "the name is empty", hint="give the name of a file, or - for stdin")
-    return None if path is None and array is None else Many(path, array, options["nul"], options["colsep"])
+    if other := next((name for name, value in beside.items() if value), None):
+        raise UsageError(f"{other} and {'--array' if path is None else '--for-each'} at once", hint=ONE_OF_THEM)
+    from queuectl.operations.job_input import make_array, parse_for_each
+
+    if path is None:
+        given = command_input(arguments, flags)
+        if given.is_batch:
+            raise UsageError("--array takes one job, got several", hint="give one object, or a command")
+        ((_, fields),) = given
+        return make_array(fields, str(array), flags=flags)
+    if "command" in flags:
+        if arguments:
+            raise UsageError("two commands: as arguments and by --command", hint=ONE_OF_THEM)
+        arguments = (str(flags.pop("command")),)
+    if not "".join(arguments).strip():
+        raise UsageError("nothing to run for each line", hint="for example: --for-each FILE 'gzip {}'")
+    return parse_for_each(read(path), arguments, nul=options["nul"], colsep=options["colsep"])
+
+
+class ChangeCommand(Command):
+    """A command whose options have no defaults: fields that are not given keep their values."""
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        for param in self.own_params:
+            if isinstance(param, click.Option) and param.help:
+                param.help = re.sub(r"default: [^;)]*(; )?", "", param.help).replace(" ()", "")
 
 
 # ── options before and after the command ────────────────────────────────────────────────────────────────────────────
-
-
-class _Scan(NamedTuple):
-    """Arguments, separated without converting a value."""
-
-    options: list[str]  # with their values
-    others: list[str]
-    names: frozenset[str]  # of the options
-    is_valid: bool  # whether click's parser would accept them
-    rest: list[str]  # from the first argument that is no option, or from `--` on
 
 
 class JobCommand(Command):
     """A command whose last arguments are a command to run.
 
     A single argument may be followed by options. If there are several, every option stands before the first: an option
-    after it belongs to the command. `arrange` moves the command behind a `--`; click's parser runs once, after that.
+    after it belongs to the command.
     """
 
     leading_arguments = 0  # before the command; options may stand between them
 
     def arrange(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The same arguments with the command behind a `--`, so that nothing in it is parsed as an option."""
-        args = super().arrange(ctx, args)
+        rest = super().arrange(ctx, args)
+        parse = self._option_parser(ctx)
         options: list[str] = []
         leading: list[str] = []
-        names: frozenset[str] = frozenset()
-        rest = args
+        values: dict[str, Any] = {}
         while True:
-            scan = self._scan(ctx, rest, interspersed=False)
-            if not scan.is_valid:
-                return args  # click reports it
-            options, names, rest = [*options, *scan.options], names | scan.names, scan.rest
-            if rest[:1] == ["--"]:
-                return [*options, "--", *leading, *rest[1:]]
+            found, others, _ = parse(rest, interspersed=False)
+            values |= found
+            given, rest = rest[: len(rest) - len(others)], others
+            if given[-1:] == ["--"]:
+                return [*options, *given, *leading, *rest]
+            options += given
             if len(leading) == self.leading_arguments or not rest:
                 break
             leading, rest = [*leading, rest[0]], rest[1:]
         if not rest:
-            return [*options, "--", *leading] if leading else options
+            return [*options, "--", *leading]
         first, tail = rest[0], rest[1:]
         # With --for-each, braces are placeholders and never JSON.
-        if looks_like_json(first) and "--for-each" not in names:
+        if looks_like_json(first) and "for_each" not in values:
             count = _json_arguments(rest)
             first, tail = " ".join(rest[:count]), rest[count:]
         if not any(map(_is_option, tail)):
             return [*options, "--", *leading, first, *tail]
-        scan = self._scan(ctx, tail, interspersed=True)
-        if scan.is_valid and not scan.others and "--" not in tail:
-            return [*options, *tail, "--", *leading, first]
-        raise _misplaced(ctx, [*options, *leading, "--", *rest], self._error_in(ctx, scan))
-
-    def _scan(self, ctx: click.Context, args: list[str], *, interspersed: bool) -> _Scan:
-        """Separate options from other arguments, as click's parser would."""
-        known = {name: param for param in self.get_params(ctx) for name in param.opts if name.startswith("-")}
-        names: set[str] = set()
-        options: list[str] = []
-        others: list[str] = []
-        at, is_valid = 0, True
-        while at < len(args) and args[at] != "--":
-            if not _is_option(args[at]):
-                if not interspersed:
-                    break
-                others.append(args[at])
-                at += 1
-                continue
-            taken, found = 1, _options_in(args[at], known)
-            if found:
-                names.update(found.names)
-                taken += found.needs_value
-            is_valid = is_valid and found is not None and at + taken <= len(args)
-            options += args[at : at + taken]
-            at += taken
-        return _Scan(options, others, frozenset(names), is_valid, args[at:])
-
-    def _error_in(self, ctx: click.Context, scan: _Scan) -> click.UsageError | None:
-        if scan.is_valid:
-            return None
+        cause = None
         try:
-            self.make_parser(ctx).parse_args(list(scan.options))
+            _, others, _ = parse(tail, interspersed=True)
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx
-            return error
-        return None
+            cause = error
+            cause.ctx = cause.ctx or ctx  # click's parser sets none
+        else:
+            if not others and "--" not in tail:
+                return [*options, *tail, "--", *leading, first]
+        raise _misplaced(ctx, [*options, *leading, "--", *rest], cause)
 
+    def _option_parser(self, ctx: click.Context) -> Callable[..., Any]:
+        """A function that separates the options of this command from other arguments: their values, and the others."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        parser = click.Command(None, params=[*options], add_help_option=False).make_parser(ctx)
 
-class _Option(NamedTuple):
-    names: list[str]
-    needs_value: bool  # as the next argument
+        def parse(args: list[str], *, interspersed: bool) -> Any:
+            parser.allow_interspersed_args = interspersed
+            return parser.parse_args([*args])
 
-
-def _options_in(argument: str, known: Mapping[str, click.Parameter]) -> _Option | None:
-    """The options of one argument (`--queue`, `--queue=mail`, `-qmail`, `-0q`); None if click would refuse it."""
-    if argument.startswith("--"):
-        name, equals, _ = argument.partition("=")
-        if name not in known or (equals and _is_flag(known[name])):
-            return None
-        return _Option([name], not equals and not _is_flag(known[name]))
-    names: list[str] = []
-    for at, letter in enumerate(argument[1:], 2):
-        name = f"-{letter}"
-        if name not in known:
-            return None
-        names.append(name)
-        if not _is_flag(known[name]):
-            return _Option(names, at == len(argument))
-    return _Option(names, needs_value=False)
-
-
-def _is_flag(param: click.Parameter) -> bool:
-    return isinstance(param, click.Option) and (param.is_flag or param.count)
+        return parse
 
 
 def _is_option(argument: str) -> bool:

@@ -127,7 +127,7 @@ def job_lines(app: App, shown: JobDetails, *, show_env: bool) -> Iterator[str]:
         yield from _output(app, job, shown.output, shown.gone)
     elif shown.history and shown.history[-1].log_from is not None:
         yield ""
-        yield app.paint(f"  the output of run {job.runs} is gone: its log was removed, or is not kept", "dim")
+        yield app.paint(f"  the output of run {job.runs} is not available: its log was removed, or is not kept", "dim")
 
 
 def _title(app: App, job: Job, now_ms: int) -> str:
@@ -150,7 +150,10 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Tags", ", ".join(job.tags)
     yield "After", ", ".join(escape_control(_parent(parent)) for parent in job.depends_on)
     yield "Unique key", escape_control(job.unique_key or "")
-    yield "Key", escape_control(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time")
+    yield (
+        "Concurrency key",
+        escape_control(job.key or "") + ("" if job.places is None else f", {job.places:,} at a time"),
+    )
     yield "Batch", job.batch or ""
     yield "Schedule", escape_control(job.cron or "")
     yield (
@@ -168,7 +171,7 @@ def _fields(job: Job, now_ms: int, elsewhere: str, *, show_env: bool) -> Iterato
     yield "Secrets", ", ".join(job.secrets)
     yield "Timeout", "" if job.timeout_ms is None else format_duration(job.timeout_ms)
     yield "Limits", format_limits(job.limits)
-    yield "Retries", _retries(job)
+    yield "Attempts", _attempts(job)
     yield "Enqueued", _moment(to_ms(job.created_at), now_ms, local_time(job.created_at))
     if job.state in WAITING and job.run_at > job.created_at:
         yield "Due", _moment(to_ms(job.run_at), now_ms, local_time(job.run_at))
@@ -189,15 +192,10 @@ def _parent(parent: Dependency) -> str:
     return parent.id + (f" ({', '.join(conditions)})" if conditions else "")
 
 
-def _retries(job: Job) -> str:
-    failed = attempts_text(job)
-    text = (
-        f"{failed.replace('/', ' of ')} failed"
-        if failed
-        else f"dead after {plural(max(1, job.max_retries + job.first_is_free), 'failed run')}"
-    )
+def _attempts(job: Job) -> str:
+    allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     crashes = f", {plural(job.crashes, 'lost worker')}" if job.crashes else ""
-    return f"{text}{crashes}, backoff {job.backoff_base:g} ** n s"
+    return f"{job.attempts} of {allowed} failed{crashes}; retry after {job.backoff_base:g} ** attempts seconds"
 
 
 def _end(job: Job) -> str:
@@ -231,7 +229,7 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
     ]
     if len(history) > MAX_RUNS:
-        yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; all of them: --json", "dim")
+        yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; --json prints all of them", "dim")
     yield from table_lines(app, history[-MAX_RUNS:], columns, indent="  ")
 
 

@@ -120,11 +120,8 @@ def _attempt(app: App, root: LazyGroup, arguments: Sequence[str], *, as_json: bo
 
 
 def _discard_output(app: App) -> None:
-    """Discard buffered output: otherwise the interpreter reports an error at exit."""
     try:
-        fd = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(fd, app.stdout.fileno())
-        os.close(fd)
+        app.discard_output()
     except (OSError, ValueError):
         pass  # a stream without a descriptor
 

@@ -110,33 +110,35 @@ MAX_LISTED_IDS = 20  # on a terminal, of a bulk change
 
 def render(app: App, result: Result) -> int:
     """Print `result` and return the exit status."""
+    if isinstance(result, Done):
+        return _render_done(app, result)
+    _print(app, result)
+    return result.exit_code() if callable(result.exit_code) else result.exit_code
+
+
+def _print(app: App, result: Table[Any] | Stream[Any] | Details | Lines | Raw | Nothing) -> None:
     as_json = app.flags.json
     match result:
         case Nothing():
-            return result.exit_code
+            pass
         case Raw():
             for chunk in result.chunks:
                 app.write_bytes(chunk)
-            return _code(result)
+        case Lines() | Details() if as_json:
+            value = result.value() if callable(result.value) else result.value
+            _print_json(app, select_fields(app, value))
         case Lines():
-            if as_json:
-                _print_json(app, result.value)
-            else:
-                for line in result.lines:
-                    app.print(line)
-            return result.exit_code
+            for line in result.lines:
+                app.print(line)
         case Details():
-            if as_json:
-                _print_json(app, select_fields(app, result.value() if callable(result.value) else result.value))
-            elif app.flags.quiet:
+            if app.flags.quiet:
                 if result.id is not None:
                     app.print(escape_control(result.id))
-            else:
-                for line in result.text():
-                    app.print(line)
-                if result.note is not None and app.shows_messages and app.stdout_is_terminal:
-                    app.say(result.note())
-            return result.exit_code
+                return
+            for line in result.text():
+                app.print(line)
+            if result.note is not None and app.shows_messages and app.stdout_is_terminal:
+                app.say(result.note())
         case Stream():
             if as_json:
                 _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows), live=result.live)
@@ -149,7 +151,6 @@ def render(app: App, result: Result) -> int:
                 lines = map(result.to_line, result.rows)
                 while some := list(islice(lines, LINES_PER_WRITE)):
                     app.print("\n".join(some))
-            return _code(result)
         case Table():
             if as_json:
                 _print_array(app, (select_fields(app, result.to_json(row)) for row in result.rows))
@@ -158,9 +159,6 @@ def render(app: App, result: Result) -> int:
                     app.print(escape_control(result.to_id(row) if result.to_id else result.columns[0].cell(row)))
             else:
                 _print_table(app, result)
-            return result.exit_code
-        case Done():
-            return _render_done(app, result)
         case unreachable:
             assert_never(unreachable)
 
@@ -171,18 +169,9 @@ def print_result(app: App, result: Result) -> int:
         code = render(app, result)
         app.write("", flush=True)
     except OutputFailed as error:
-        raise OutputFailed(error.problem, done=_effect_of(result)) from error
+        effect = getattr(result, "effect", None)
+        raise OutputFailed(error.problem, done=effect() if callable(effect) else effect) from error
     return code
-
-
-def _effect_of(result: Result) -> str | None:
-    match result:
-        case Details():
-            return result.effect
-        case Stream():
-            return None if result.effect is None else result.effect()
-        case _:
-            return None
 
 
 def _print_table(app: App, table: Table[Any]) -> None:
@@ -268,42 +257,49 @@ def _print_array(app: App, values: Iterable[Any], *, live: bool = False) -> None
     app.print("[]" if opening == "[" else "\n]")
 
 
-def _code(result: Stream[Any] | Raw) -> int:
-    return result.exit_code() if callable(result.exit_code) else result.exit_code
-
-
 # ── progress bars ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 BAR_DELAY_SECONDS: Final = 0.4  # shorter operations show no bar, which would only flicker
 REDRAW_SECONDS: Final = 0.1
+CLEAR_LINE: Final = "\r\x1b[K"
 
 # (done, total): the total may become known, or grow, during the operation.
 Advance = Callable[[int, int | None], None]
+
+
+class StatusLine:
+    """A line on stderr that is updated in place, on a terminal only."""
+
+    def __init__(self, app: App, *, delay: float = 0.0) -> None:
+        """`delay`: seconds before it is drawn first."""
+        self._app = app
+        self._next_at = app.clock.monotonic() + delay
+        self.is_drawn = False
+
+    def draw(self, text: Callable[[], str], *, force: bool = False) -> None:
+        """Draw it, unless it was drawn just now."""
+        now = self._app.clock.monotonic()
+        if self._app.shows_messages and (force or now >= self._next_at):
+            self._next_at = now + REDRAW_SECONDS
+            self._app.write_stderr(CLEAR_LINE + text())
+            self.is_drawn = True
 
 
 @contextmanager
 def progress(app: App, title: str, *, total: int | None = None) -> Iterator[Advance]:
     """Show a progress bar on stderr, on a terminal only. Yields a function to call with the number done and the total."""
     began = app.clock.monotonic()
-    next_at = began + BAR_DELAY_SECONDS
+    line = StatusLine(app, delay=BAR_DELAY_SECONDS)
 
-    def advance(done: int, of: int | None) -> None:
-        nonlocal next_at
+    def bar(done: int, of: int | None) -> str:
         from queuectl.cli.tables import bar_text
 
-        now = app.clock.monotonic()
-        if now < next_at or not app.shows_messages:
-            return
-        next_at = now + REDRAW_SECONDS
-        of = of or total
-        bar = bar_text(done, 0, of, color=app.color_on(app.stderr))
         counts = f"{done:,}/{of:,}" if of else f"{done:,}"
-        app.stderr.write(f"\r\x1b[K{title} {bar} {counts} {humanize_elapsed(round((now - began) * 1000))}")
-        app.stderr.flush()
+        elapsed = humanize_elapsed(round((app.clock.monotonic() - began) * 1000))
+        return f"{title} {bar_text(done, 0, of, color=app.color_on(app.stderr))} {counts} {elapsed}"
 
     try:
-        yield advance
+        yield lambda done, of: line.draw(lambda: bar(done, of or total))
     finally:
-        if next_at > began + BAR_DELAY_SECONDS:
-            app.stderr.write("\r\x1b[K")
-            app.stderr.flush()
+        if line.is_drawn:
+            app.write_stderr(CLEAR_LINE)

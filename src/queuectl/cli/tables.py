@@ -1,4 +1,4 @@
-"""Text for a terminal: sizes, and tables that fit its width.
+"""Text for a terminal: bars, and tables that fit its width.
 
 Tables are laid out here and not by rich, whose console takes 40 ms to import.
 """
@@ -21,18 +21,6 @@ STATE_STYLE: Final = {
     State.DEAD: "red",
     State.CANCELLED: "dim",
 }
-
-
-def size_text(size: int) -> str:
-    """A number of bytes with about three digits: `812 B`, `3.4 KiB`, `1.2 GiB`."""
-    if size < 1024:
-        return f"{size} B"
-    amount = float(size)
-    for unit in ("KiB", "MiB", "GiB"):
-        amount /= 1024
-        if amount < 1024:
-            return f"{amount:.1f} {unit}"
-    return f"{amount / 1024:.1f} TiB"
 
 
 BAR_WIDTH: Final = 24
@@ -74,25 +62,16 @@ def lay_out(rows: Iterable[Any], columns: Sequence[Column[Any]], *, width: int |
     `width` None means a pipe: nothing is truncated.
     """
     shown = [(row, [escape_control(column.cell(row)) for column in columns]) for row in rows]
-    kept = [
-        index for index, column in enumerate(columns) if not column.optional or any(cells[index] for _, cells in shown)
-    ]
     wanted = {
-        index: max([len(columns[index].title), *(cell_width(cells[index]) for _, cells in shown)]) for index in kept
+        index: max([len(column.title), *(cell_width(cells[index]) for _, cells in shown)])
+        for index, column in enumerate(columns)
+        if not column.optional or any(cells[index] for _, cells in shown)
     }
     sizes = wanted if width is None else _squeeze(wanted, columns, width)
-    kept, widths = list(sizes), list(sizes.values())
-    titles = [columns[index].title for index in kept]
-    rights = [columns[index].right for index in kept]
-    header = _line(
-        [_fit(title, size) for title, size in zip(titles, widths, strict=True)], widths, rights, [None] * len(kept)
-    )
-    yield paint(header, "bold", color=color)
+    titles = [column.title for column in columns]
+    yield paint(_line(titles, sizes, columns, [None] * len(columns)), "bold", color=color)
     for row, cells in shown:
-        styles = [_style(columns[index], row) if color else None for index in kept]
-        yield _line(
-            [_fit(cells[index], size) for index, size in zip(kept, widths, strict=True)], widths, rights, styles
-        )
+        yield _line(cells, sizes, columns, [_style(column, row) if color else None for column in columns])
 
 
 def cell_width(text: str) -> int:
@@ -148,12 +127,15 @@ def _excess(sizes: Mapping[int, int], width: int) -> int:
     return sum(sizes.values()) + len(GAP) * (len(sizes) - 1) - width
 
 
-def _line(cells: list[str], widths: list[int], rights: list[bool], styles: Sequence[str | None]) -> str:
+def _line(
+    cells: Sequence[str], sizes: Mapping[int, int], columns: Sequence[Column[Any]], styles: Sequence[str | None]
+) -> str:
     parts = []
-    for cell, size, right, style in zip(cells, widths, rights, styles, strict=True):
+    for index, size in sizes.items():
+        cell = _fit(cells[index], size)
         pad = " " * (size - cell_width(cell))
-        painted = paint(cell, style, color=style is not None)
-        parts.append(pad + painted if right else painted + pad)
+        painted = paint(cell, styles[index], color=styles[index] is not None)
+        parts.append(pad + painted if columns[index].right else painted + pad)
     return GAP.join(parts).rstrip()
 
 

@@ -87,9 +87,7 @@ class WorkerLog:
         self._clear_bar()
         if self._is_lost:
             # A later flush of stdout must not fail and change the exit status.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._app.stdout.fileno())
-            os.close(nowhere)
+            self._app.discard_output()
 
     def _moment(self) -> str:
         second = self._app.clock.now_ms() // 1000
@@ -161,14 +159,14 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
                 {**_job(claim), **_end(settlement), "duration_ms": duration_ms},
             )
         case events.JobAdopted(claim, worker):
-            message = f"{claim.id}  from {worker}, which is gone; the job continues"
+            message = f"{claim.id}  from {worker}, which died; the job continues"
             return _Line("adopted", message, STATE_STYLE[State.PROCESSING], fields={**_job(claim), "from": worker})
         case events.JobRescued(claim, settlement, worker):
-            message = f"{claim.id}  from {worker}, which is gone{_consequence(claim, settlement)}"
+            message = f"{claim.id}  from {worker}, which died{_consequence(claim, settlement)}"
             fields = {**_job(claim), **_end(settlement), "from": worker}
             return _Line("rescued", message, STATE_STYLE[settlement.state], _WARNING, fields)
         case events.JobLost(claim):
-            message = f"{claim.id}  it was taken from us: our result does not count"
+            message = f"{claim.id}  the lease was lost; the result of this run is discarded"
             return _Line("lost", message, "red", _WARNING, _job(claim))
         case events.WorkerStarted(worker, pid, slots, queues):
             serves = "all queues" if queues is None else f"queues {', '.join(queues)}"
@@ -177,15 +175,15 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
             return _Line("worker", message if store is None else f"{message}; {store}", fields=fields)
         case events.WorkerStopping(running, now, unwritten):
             how = "ending" if now else "finishing"
-            more = "" if now or not running else "; once more to end them now"
+            more = "" if now or not running else "; repeat the signal to end them now"
             if unwritten:
                 more += f"; {plural(unwritten, 'result')} to be written yet, when the store answers"
             return _Line("stopping", f"{how} {plural(running, 'job')}{more}", fields=event._asdict())
         case events.WorkerRestarting(running):
-            on = "" if not running else f"; {plural(running, 'job')} {'runs' if running == 1 else 'run'} on"
+            on = "" if not running else f"; {plural(running, 'job')} {'continues' if running == 1 else 'continue'}"
             return _Line("restart", f"restarting{on}", fields=event._asdict())
         case events.WorkerStopped(jobs_done, unwritten):
-            lost = f"; {plural(unwritten, 'result')} not written: such a job runs again" if unwritten else ""
+            lost = f"; {plural(unwritten, 'result')} not written: these jobs run again" if unwritten else ""
             message = f"after {plural(jobs_done, 'job')}{lost}"
             return _Line("stopped", message, level=_WARNING if unwritten else _INFO, fields=event._asdict())
         case events.WorkerResized(slots):
@@ -203,7 +201,7 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
         case events.WakeUpSilent(why):
             return _Line("polling", escape_control(why), "yellow", _WARNING, {"error": why})
         case events.PolicyInForce(path):
-            return _Line("policy", f"{escape_control(path)} says what may run", fields={"policy": path})
+            return _Line("policy", f"{escape_control(path)} is active", fields={"policy": path})
         case events.StoreTrouble(problem, is_retried):
             message = escape_control(problem) + ("; trying again" if is_retried else "")
             return _Line("trouble", message, "red", _ERROR, {"error": problem})

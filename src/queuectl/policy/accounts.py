@@ -29,7 +29,7 @@ def find_accounts(policy: Policy, path: str) -> Accounts:
             found[identity] = find_account(identity)
         except (LookupError, OSError) as exc:
             why = exc.args[0] if isinstance(exc, LookupError) else f"{identity} cannot be looked up: {exc}"
-            raise PolicyUnusable(path, str(why), hint="correct user = …, or make the user") from exc
+            raise PolicyUnusable(path, str(why), hint="correct user = …, or create the user") from exc
     return found
 
 
@@ -42,7 +42,7 @@ def find_account(identity: Identity) -> Account:
             raise LookupError(f"this host has no user {identity.user}")
         if group is None:
             raise LookupError(
-                f'user {identity.user} has no entry here, and so no group: say which, "{identity.user}:GROUP"'
+                f'user {identity.user} has no entry on this host, and so no group: name a group, "{identity.user}:GROUP"'
             )
         return Account(identity.user, int(identity.user), group, (group,), "/", "/bin/sh")
     main = entry.pw_gid if group is None else group

@@ -12,7 +12,7 @@ from queuectl.jobs.resources import CEILINGS, parse_ceiling
 from queuectl.policy.accounts import Accounts, find_accounts
 from queuectl.policy.paths import UntrustedFile, read_trusted_file
 from queuectl.policy.rules import Policy, Program, Rules, parse_identity, parse_umask
-from queuectl.text import closest_match, escape_control, short_repr, truncate
+from queuectl.text import closest_match, escape_control, is_valid_queue, short_repr, truncate
 from queuectl.units import parse_duration_ms
 
 FILE_NAME: Final = "policy.toml"
@@ -24,7 +24,6 @@ KEYS: Final = (*_PLAIN_KEYS, *CEILINGS)
 QUEUES: Final = "queues"
 PROVIDER_TABLE: Final = "secret-provider"
 _PROGRAM_KEYS: Final = ("program", "args", "name")
-_QUEUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 FileVersion = tuple[int, ...]  # differs if the file was replaced or its content was changed
@@ -97,7 +96,7 @@ def parse_policy(tables: Mapping[str, Any], *, subject: str) -> Policy:
     found = {}
     for queue, table in _table(tables.get(QUEUES, {}), f"{subject}: {QUEUES}", "[queues.reports]").items():
         where = f"{QUEUES}.{escape_control(truncate(queue))}"
-        if not _QUEUE.fullmatch(queue):
+        if not is_valid_queue(queue):
             raise InvalidInput(f"{subject}: {where}", "not the name of a queue", hint="like [queues.reports]")
         found[queue] = parse_section(table, where)
     provider = tables.get(PROVIDER_TABLE)
@@ -114,20 +113,13 @@ _ParsedTable = dict[str, tuple[str, Any]]  # by key: its full name and its value
 
 
 def _rules(read: _ParsedTable) -> Rules:
-    values = {key: value for key, (_, value) in read.items()}
-    programs = values.get("programs")
+    values = {key.replace("-", "_"): value for key, (_, value) in read.items() if key not in CEILINGS}
     return Rules(
-        shell=values.get("shell", programs is None),
-        programs=programs,
-        directories=values.get("directories"),
-        environment=values.get("environment"),
-        job_environment=values.get("job-environment"),
-        secrets=values.get("secrets", ()),
-        max_timeout_ms=values.get("max-timeout"),
-        user=values.get("user"),
-        umask=values.get("umask"),
-        most={name: values[key] for key, name in CEILINGS.items() if key in values},
+        shell=values.pop("shell", "programs" not in values),
+        max_timeout_ms=values.pop("max_timeout", None),
+        most={CEILINGS[key]: value for key, (_, value) in read.items() if key in CEILINGS},
         names={key: name for key, (name, _) in read.items()},
+        **values,
     )
 
 

@@ -122,12 +122,12 @@ def unusable(home: str, *, user: int) -> Iterator[tuple[str, SecretUnusable]]:
 
 def _refuse(name: str, path: str, found: os.stat_result, user: int, *, is_right: bool, kind: str, mode: str) -> None:
     if not is_right:
-        raise SecretUnusable(name, f"{path} is not {kind}", hint=f"queuectl secret set {name} makes one")
+        raise SecretUnusable(name, f"{path} is not {kind}", hint=f"queuectl secret set {name} creates one")
     if found.st_uid not in (0, user):
         raise SecretUnusable(name, f"{path} is not owned by the user of the worker", hint=f"chown it to user {user}")
     if found.st_mode & OTHERS:
         shown = f"{stat.S_IMODE(found.st_mode):04o}"
-        raise SecretUnusable(name, f"others may reach {path} (mode {shown})", hint=f"chmod {mode} {path}")
+        raise SecretUnusable(name, f"other users can access {path} (mode {shown})", hint=f"chmod {mode} {path}")
 
 
 def _unusable(name: str, exc: OSError) -> SecretUnusable:

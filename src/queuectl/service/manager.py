@@ -20,33 +20,35 @@ QUERY_TIMEOUT_SECONDS: Final = 30.0
 
 
 class Service(NamedTuple):
+    """A service. To find one, its name, its unit, and `is_system` suffice."""
+
     name: str  # of the worker, and so of the service
     unit: str  # its name in the manager, without a suffix: queuectl, queuectl-mail
-    program: tuple[str, ...]  # the argument vector that runs queuectl; the first element is an absolute path
-    arguments: tuple[str, ...]  # of `worker start`
-    environment: Mapping[str, str]
     home: str
     is_system: bool
-    run_as: str | None  # None: the user of the manager
-    stop_timeout: float | None  # seconds that jobs have to finish when the service stops; None: no limit
-    may_sudo: bool
+    program: tuple[str, ...] = ()  # the argument vector that runs queuectl; the first element is an absolute path
+    arguments: tuple[str, ...] = ()  # of `worker start`
+    environment: Mapping[str, str] = {}
+    run_as: str | None = None  # None: the user of the manager
+    stop_timeout: float | None = None  # seconds that jobs have to finish when the service stops; None: no limit
+    may_sudo: bool = False
 
 
 class ServiceStatus(NamedTuple):
     """The state of a service, as the manager reports it."""
 
-    is_enabled: bool
-    active: str  # as the manager prints it: active, inactive, failed, activating …
+    enabled: bool
+    active: str | None  # as the manager prints it: active, inactive, failed, activating …
     pid: int | None
     since: str | None
     status: str | None  # the status text that the worker sends, see sd_notify.py
     restarts: int
 
 
-class CommandResult(NamedTuple):
-    code: int
-    out: str
-    err: str
+NO_STATUS: Final = ServiceStatus(enabled=False, active=None, pid=None, since=None, status=None, restarts=0)
+
+
+CommandResult = subprocess.CompletedProcess[str]
 
 
 class Installed(NamedTuple):
@@ -118,7 +120,7 @@ def run_command(*arguments: str) -> CommandResult:
     try:
         # No timeout for starts and stops: the manager has its own.
         is_query = arguments[-1] in ("show-environment", "--version") or "list-jobs" in arguments
-        done = subprocess.run(  # noqa: S603 - fixed arguments
+        return subprocess.run(  # noqa: S603 - fixed arguments
             arguments,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -128,11 +130,10 @@ def run_command(*arguments: str) -> CommandResult:
             timeout=QUERY_TIMEOUT_SECONDS if is_query else None,
         )
     except subprocess.TimeoutExpired:
-        return CommandResult(1, "", f"{arguments[0]} does not answer")
+        return CommandResult(arguments, 1, "", f"{arguments[0]} does not answer")
     except OSError as exc:
         manager = "systemd" if arguments[0] == "systemctl" else "launchd"
         raise errors.ServiceManagerMissing(manager, f"{arguments[0]}: {(exc.strerror or str(exc)).lower()}") from exc
-    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def is_ours(text: str) -> bool:
@@ -141,8 +142,8 @@ def is_ours(text: str) -> bool:
 
 
 def require_success(result: CommandResult, what: str) -> CommandResult:
-    if result.code:
-        raise errors.ServiceFailed(f"{what}: {first_line(result.err) or f'exit {result.code}'}")
+    if result.returncode:
+        raise errors.ServiceFailed(f"{what}: {first_line(result.stderr) or f'exit {result.returncode}'}")
     return result
 
 
@@ -268,7 +269,7 @@ class Systemd:
     def _version(self) -> int:
         """The version of systemd. Without systemd the unit is for another host: assume a current version."""
         try:
-            parts = run_command("systemctl", "--version").out.split()
+            parts = run_command("systemctl", "--version").stdout.split()
         except errors.ServiceManagerMissing:
             return SUBGROUPS_SINCE
         return int(parts[1]) if len(parts) > 1 and parts[1].isdecimal() else SUBGROUPS_SINCE
@@ -278,8 +279,8 @@ class Systemd:
         if not os.path.isdir(BOOTED):
             raise errors.ServiceManagerMissing("systemd", "this system was not started by systemd")
         result = self._ask("show-environment")
-        if result.code:
-            raise errors.ServiceManagerMissing("systemd", first_line(result.err) or "it does not answer")
+        if result.returncode:
+            raise errors.ServiceManagerMissing("systemd", first_line(result.stderr) or "it does not answer")
 
     def begin(self, service: Service, *, is_changed: bool) -> None:
         """Enable and start a service whose file has been written. Raises ServiceFailed."""
@@ -304,10 +305,10 @@ class Systemd:
 
     def status(self, service: Service) -> ServiceStatus:
         result = self._do("show", f"--property={','.join(PROPERTIES)}", f"{service.unit}.service")
-        facts = dict(line.partition("=")[::2] for line in result.out.splitlines())
+        facts = dict(line.partition("=")[::2] for line in result.stdout.splitlines())
         pid = facts.get("MainPID", "0")
         return ServiceStatus(
-            is_enabled=facts.get("UnitFileState", "").startswith("enabled"),
+            enabled=facts.get("UnitFileState", "").startswith("enabled"),
             active=facts.get("ActiveState", "unknown"),
             pid=int(pid) if pid.isdecimal() and pid != "0" else None,
             since=facts.get("ActiveEnterTimestamp") or None,
@@ -318,7 +319,7 @@ class Systemd:
     def is_restarting(self, unit: str) -> bool:
         """Whether the current stop is part of a restart. False if that is unknown."""
         result = self._ask("list-jobs", "--no-legend", "--plain", unit)
-        return any(line.split()[1:3] == [unit, "restart"] for line in result.out.splitlines())
+        return any(line.split()[1:3] == [unit, "restart"] for line in result.stdout.splitlines())
 
     def _ask(self, *arguments: str) -> CommandResult:
         return run_command("systemctl", *self._scope, *arguments)
@@ -371,12 +372,12 @@ class Launchd:
 
     def check(self) -> None:
         result = run_command("launchctl", "print", self._domain)
-        if result.code:
-            raise errors.ServiceManagerMissing("launchd", first_line(result.err) or "it does not answer")
+        if result.returncode:
+            raise errors.ServiceManagerMissing("launchd", first_line(result.stderr) or "it does not answer")
 
     def begin(self, service: Service, *, is_changed: bool) -> None:
         target = f"{self._domain}/{label(service)}"
-        is_loaded = run_command("launchctl", "print", target).code == 0
+        is_loaded = run_command("launchctl", "print", target).returncode == 0
         if is_loaded and not is_changed:
             return
         if is_loaded:
@@ -385,7 +386,7 @@ class Launchd:
 
     def end(self, service: Service) -> None:
         target = f"{self._domain}/{label(service)}"
-        if run_command("launchctl", "print", target).code == 0:
+        if run_command("launchctl", "print", target).returncode == 0:
             self._do("bootout", target)
 
     def forget(self, service: Service) -> None:
@@ -393,10 +394,10 @@ class Launchd:
 
     def status(self, service: Service) -> ServiceStatus:
         result = run_command("launchctl", "print", f"{self._domain}/{label(service)}")
-        facts = dict(line.strip().partition(" = ")[::2] for line in result.out.splitlines())
-        is_loaded, pid = result.code == 0, facts.get("pid", "")
+        facts = dict(line.strip().partition(" = ")[::2] for line in result.stdout.splitlines())
+        is_loaded, pid = result.returncode == 0, facts.get("pid", "")
         return ServiceStatus(
-            is_enabled=is_loaded,
+            enabled=is_loaded,
             active="active" if pid else "inactive",
             pid=int(pid) if pid.isdecimal() else None,
             since=None,

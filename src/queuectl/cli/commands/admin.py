@@ -16,7 +16,7 @@ from queuectl.cli.completion import complete_jobs, complete_keys
 from queuectl.cli.errors import DONE, REFUSED, confirm, yes_option
 from queuectl.cli.filters import Selection, ids_and_filters
 from queuectl.cli.render import Details, Lines, Result, Table, progress
-from queuectl.cli.tables import Column, size_text
+from queuectl.cli.tables import Column
 from queuectl.config import change_settings
 from queuectl.doctor import CheckReport, Repair, count, report, run_doctor
 from queuectl.doctor.finding import Severity
@@ -24,22 +24,21 @@ from queuectl.errors import InvalidInput, JobNotFound, QueuectlError, UsageError
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.maintenance import pruner
-from queuectl.operations.backup import count_kept, require_no_workers
-from queuectl.operations.backup import reset_store as reset_store
+from queuectl.operations.backup import count_kept, require_no_workers, reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.inspect import Recorded, audit_records
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
 from queuectl.store.protocol import Reads, Store
 from queuectl.text import escape_control, plural
-from queuectl.units import humanize_time, parse_duration_ms
+from queuectl.units import humanize_size, humanize_time, parse_duration_ms
 
 _NOT_ENDED: Final = "completed, dead, cancelled; queuectl cancel cancels a job that waits or runs"
 
 
 @command("prune")
 @ids_and_filters()
-@click.option("--older-than", metavar="D", help="Minimum time since the end of the job: 7d, 12h.")
+@click.option("--older-than", metavar="TIME", help="Minimum time since the end of the job: 7d, 12h.")
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, remove nothing.")
 @yes_option
 def prune(
@@ -101,7 +100,7 @@ def _prune_named(app: App, ids: tuple[str, ...], *, yes: bool) -> Result:
             plan = pruner.Plan(dict.fromkeys(FINAL, store.now_ms()), frozenset(some))
             _carry_out(app, plan, advance=lambda _: None)
             left = {job.id: job.state for job in find_jobs(store, some).values()}
-            return find_refusals(left, left, able=(), verb="prune", hint=_cannot_prune)
+            return find_refusals(left, left, able=(), verb="prune", hint=lambda _: _NOT_ENDED)
 
         return apply_to_each(store, refs, remove_some, exact=exact)
 
@@ -114,10 +113,6 @@ def _prune_named(app: App, ids: tuple[str, ...], *, yes: bool) -> Result:
         counts = Counter(job.state for job in ended)
         confirm(app, f"Remove {_jobs_text(counts)} with history and logs?", yes=yes)
     return apply_to_ids(app, BulkAction(remove, "prune", "removed", FINAL), ids)
-
-
-def _cannot_prune(_: State) -> str:
-    return _NOT_ENDED
 
 
 def _ended_states(given: frozenset[State]) -> frozenset[State]:
@@ -137,11 +132,11 @@ def _pruned_lines(done: pruner.Pruned, verb: str) -> Iterator[str]:
     if not any(done.jobs.values()) and not logs.files:
         yield "nothing to remove"
         return
-    files = f"{logs.files:,} {'log' if logs.files == 1 else 'logs'}, {size_text(logs.bytes)}"
+    files = f"{logs.files:,} {'log' if logs.files == 1 else 'logs'}, {humanize_size(logs.bytes)}"
     yield f"{verb} {_jobs_text(done.jobs)}; {files}"
     if logs.elsewhere:
         which = "1 log is" if logs.elsewhere == 1 else f"{logs.elsewhere:,} logs are"
-        yield f"{which} not here: of another host, or removed before"
+        yield f"{which} not on this host, or already removed"
 
 
 def _jobs_text(jobs: Mapping[State, int]) -> str:
@@ -171,7 +166,7 @@ def reset(app: App, yes: bool) -> Result:
     store = app.open_store()
     app.rescue(spare=False)
     done = reset_store(store, app.clock, home=app.home, is_alive=app.is_alive)
-    lines = [f"removed {plural(done.jobs, 'job')}; a backup is {escape_control(done.backup)}"]
+    lines = [f"removed {plural(done.jobs, 'job')}; backup: {escape_control(done.backup)}"]
     named = ((done.schedules, "schedule"), (done.alerts, "alert"), (done.queues, "queue"))
     if stays := [plural(many, what) for many, what in named if many]:
         lines.append(f"kept: the settings, {', '.join(stays)}" + (" with rules" if done.queues else ""))
@@ -421,7 +416,9 @@ def config_set(app: App, key: str, value: str) -> Result:
         # from stdin: arguments are visible in the list of processes
         openssl rand -hex 32 | queuectl config set webhook-secret -
     """
-    return _change_setting(app, key, _from_stdin(app) if value == "-" else value)
+    if value == "-":
+        value = app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
+    return _change_setting(app, key, value)
 
 
 @config.subcommand(
@@ -438,7 +435,7 @@ def config_reset(app: App) -> Result:
     """Remove all stored settings, so that all defaults apply again. Jobs are not affected."""
     if keys := list(app.open_reads().config()):
         app.open_store().set_config(dict.fromkeys(keys))
-    return Lines([f"{key} reset to its default" for key in keys] or ["nothing was set"], {"unset": keys})
+    return Lines([f"{key} reset to its default" for key in keys] or ["no settings are stored"], {"unset": keys})
 
 
 def _change_setting(app: App, key: str, value: str | None) -> Result:
@@ -446,17 +443,9 @@ def _change_setting(app: App, key: str, value: str | None) -> Result:
     changed = change_settings(app.open_reads().config(), {key: value})
     app.open_store().set_config(changed)
     (name,) = changed
-    entry = app.settings.entry(name)
+    entry, key_info, written = app.settings.entry(name), resolve_key(name), changed[name]
     if entry.source == "env":
         app.say(f"overridden by the environment here: {name} = {entry.text}")
-    return Details(entry.to_dict(), text=lambda: [f"{name} = {_redacted(name, changed[name]) or entry.text}"], id=name)
-
-
-def _from_stdin(app: App) -> str:
-    return app.stdin_bytes.read(MAX_VALUE_BYTES).decode("utf-8", "replace")
-
-
-def _redacted(name: str, text: str | None) -> str | None:
-    """The written value, redacted if it is secret."""
-    key = resolve_key(name)
-    return None if text is None else key.redacted(key.parse(text, subject=name))
+    # The written value, which the environment may override, redacted if it is secret.
+    text = None if written is None else key_info.redacted(key_info.parse(written, subject=name))
+    return Details(entry.to_dict(), text=lambda: [f"{name} = {text or entry.text}"], id=name)

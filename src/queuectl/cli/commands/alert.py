@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -25,7 +25,7 @@ from queuectl.webhooks.rules import redact_url
 
 alert = group(
     "alert",
-    "Alert on dead jobs, long waits, or missing workers, by a webhook or a command.",
+    "Alert on dead jobs, long waits or missing workers, with a webhook or a command.",
     examples="""
         queuectl alert add deaths --dead 10 --within 1h --webhook https://example.org/hooks/queue
         queuectl alert test deaths
@@ -53,7 +53,7 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
     """Add an alert. It sends a notification when it fires and when it is resolved.
 
     The alert fires when its value has been at the threshold or above for the time of --for. It is resolved when the value
-    has been below four fifths of the threshold for the same time.
+    has been below 80 % of the threshold for the same time.
 
     Examples:
         # ten jobs died within the last hour
@@ -76,6 +76,13 @@ def list_alerts(app: App) -> Result:
     reads = app.open_reads()
     now_ms, found = reads.now_ms(), reads.alerts()
     messages = last_notifications(reads, found)
+
+    def fate(one: Alert) -> str:
+        return messages[one.name].status.value if one.name in messages else ""
+
+    def fate_style(one: Alert) -> str:
+        return "bold red" if fate(one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
+
     return Table(
         found,
         [
@@ -84,10 +91,10 @@ def list_alerts(app: App) -> Result:
             Column("WHEN", lambda one: one.condition),
             Column("NOW", _value),
             Column("CHECKED", lambda one: _ago(one.checked_ms, now_ms), right=True, spare=1),
-            Column("MESSAGE", lambda one: _fate(messages, one), style=lambda one: _fate_style(messages, one), spare=3),
+            Column("MESSAGE", fate, style=fate_style, spare=3),
             Column("TARGET", _target, flexible=True, spare=2),
         ],
-        to_json=lambda one: one.to_dict(_fate(messages, one) or None),
+        to_json=lambda one: one.to_dict(fate(one) or None),
         to_id=lambda one: str(one.name),
         empty="No alerts.",
     )
@@ -188,14 +195,6 @@ def _style(one: Any) -> str:
     return "bold red" if one.is_firing else "green"
 
 
-def _fate(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return messages[one.name].status.value if one.name in messages else ""
-
-
-def _fate_style(messages: Mapping[str, LastNotification], one: Alert) -> str:
-    return "bold red" if _fate(messages, one) in (NotificationStatus.DEAD, NotificationStatus.UNSENT) else ""
-
-
 def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
     """The time of the last notification, and whether it was delivered."""
     if message is None:
@@ -225,8 +224,8 @@ def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms:
         "Since": "" if one.changed_ms is None else _ago(one.changed_ms, now_ms),
         "Checked": _ago(one.checked_ms, now_ms),
         "Message": _message(one, message, now_ms),
-        "Again": "" if one.repeat_ms is None else f"each {format_duration(one.repeat_ms)} while it fires",
+        "Repeat": "" if one.repeat_ms is None else f"every {format_duration(one.repeat_ms)} while it fires",
         "Webhook" if one.url is not None else "Command": _target(one),
-        "In": "" if one.url is not None else one.cwd,
+        "Directory": "" if one.url is not None else one.cwd,
     }
     yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))

@@ -18,7 +18,7 @@ from queuectl.cli.command import combine_options, command, group, integer, show_
 from queuectl.cli.completion import complete_jobs, complete_jobs_after_a_number, complete_queues, complete_secrets
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options, ids_and_filters, page_options, require_ids_or_filters
-from queuectl.cli.job_options import ONE_OF_THEM, editable_options
+from queuectl.cli.job_options import ONE_OF_THEM, ChangeCommand, editable_options
 from queuectl.cli.render import Advance, Done, Result, progress
 from queuectl.errors import Conflict, InvalidInput, QueuectlError, UsageError, WrongState
 from queuectl.jobs.edit import JobEdit, parse_edit
@@ -108,7 +108,7 @@ def _jobs_text(chosen: Sequence[Chosen], what: str) -> str:
 def cancel(app: App, ids: tuple[str, ...], selection: Selection, yes: bool) -> Result:
     """Cancel jobs.
 
-    Waiting jobs are cancelled immediately. For a running job, all processes get TERM, and KILL after kill-grace. The
+    Waiting jobs are cancelled immediately. All processes of a running job get SIGTERM, and SIGKILL after kill-grace. The
     command returns when they have exited.
 
     Examples:
@@ -232,7 +232,7 @@ def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]
 # ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@command("edit")
+@command("edit", cls=ChangeCommand)
 @ids_and_filters()
 @editable_options
 @click.option(
@@ -245,7 +245,10 @@ def _priority_and_ids(arguments: tuple[str, ...]) -> tuple[int, tuple[str, ...]]
 )
 @click.option("--no-secrets", is_flag=True, help="Remove all secrets.")
 @click.option(
-    "--move-to", metavar="NAME", shell_complete=complete_queues, help="Queue to move to; with IDs also --queue."
+    "--move-to",
+    metavar="NAME",
+    shell_complete=complete_queues,
+    help="Queue to move the jobs to; with IDs, also --queue.",
 )
 @yes_option
 def edit(
@@ -410,12 +413,14 @@ _PURGE_DEAD: Final = BulkAction(control.purge_dead, "remove", "purged", control.
 _LOSES: Final = " with history and logs"
 
 _dead_jobs: Final = combine_options(
-    ids_and_filters(), click.option("--all", "all_of_them", is_flag=True, help="Select all dead jobs."), yes_option
+    ids_and_filters(hidden=["states"]),
+    click.option("--all", "all_of_them", is_flag=True, help="Select all dead jobs."),
+    yes_option,
 )
 
 dlq = group(
     "dlq",
-    "The dead letter queue: jobs that failed for good.",
+    "List, retry and purge the dead letter queue: jobs that failed permanently.",
     examples="""
         queuectl dlq list
         queuectl dlq retry --all

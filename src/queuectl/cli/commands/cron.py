@@ -41,10 +41,13 @@ MAX_RUNS: Final = 10
 GONE: Final = "removed"
 
 _OVERLAP: Final = {
-    "skip": "skip a time while the job before has not ended",
-    "queue": "wait for the job before; at most one waits",
-    "allow": "add a job each time, whatever runs",
+    "skip": "skip a run while the previous job has not ended",
+    "queue": "wait until the previous job has ended; at most one job waits",
+    "allow": "add a job for each run, also while others run",
 }
+
+# Labels of fields, as in `queuectl show`.
+_LABELS: Final = {"cwd": "Directory", "key": "Concurrency key", "depends_on": "After"}
 
 
 def clock_time(ms: int, zone: tzinfo | None) -> str:
@@ -116,7 +119,7 @@ def _fields_shown(
     for name, value in schedule.fields.items():
         if name not in {"command", "argv", "env"}:
             text = redact_url(value) if name.startswith("on_") and not show_env else _text(value)
-            yield name.replace("_", " ").capitalize(), escape_control(text)
+            yield _LABELS.get(name) or name.replace("_", " ").capitalize(), escape_control(text)
     for name, value in schedule.fields.get("env", {}).items():
         yield "Environment", escape_control(f"{name}={value if show_env else HIDDEN_VALUE}")
     yield "Overlap", _OVERLAP[schedule.overlap.value]
@@ -126,7 +129,7 @@ def _fields_shown(
     yield "Next", when(schedule.tick_ms)
     yield (
         "Waiting",
-        "" if schedule.waiting is None else f"job {escape_control(schedule.waiting)}, for the one before it",
+        "" if schedule.waiting is None else f"job {escape_control(schedule.waiting)}, until the previous one has ended",
     )
     if last is not None:
         how = f": {escape_control(last.error)}" if last.error else ""
@@ -141,7 +144,7 @@ def _ticks(app: App, shown: ScheduleDetails, zone: tzinfo | None) -> Iterator[st
         Column("WHY", _why, flexible=True, optional=True),
     ]
     if len(shown.ticks) > MAX_RUNS:
-        yield app.paint(f"  the last {MAX_RUNS} of {len(shown.ticks)} times; all of them: --json", "dim")
+        yield app.paint(f"  the last {MAX_RUNS} of {len(shown.ticks)} runs; --json prints all of them", "dim")
     yield from table_lines(app, shown.ticks[:MAX_RUNS], table, indent="  ")
 
 
@@ -165,7 +168,7 @@ PREVIEWED_RUNS: Final = 3
 
 cron = group(
     "cron",
-    "Run jobs on a schedule. Each scheduled time adds one job, for any number of workers and hosts.",
+    "Run jobs on a schedule. Each scheduled run adds one job, however many workers and hosts there are.",
     examples="""
         queuectl cron add nightly '0 2 * * *' 'make backup' --tz Europe/Berlin
         queuectl cron add poll 'every 90s' ./poll.sh
@@ -196,7 +199,7 @@ _names = click.argument("names", nargs=-1, metavar="NAME...", required=True, she
 @click.argument("schedule", metavar="SCHEDULE")
 @click.option("--tz", metavar="ZONE", help="Time zone: Europe/Berlin (default: that of this host).")
 @click.option(
-    "--overlap", default="skip", metavar="WHAT", help="Overlap with the last job: skip (default), queue, allow."
+    "--overlap", default="skip", metavar="WHAT", help="Overlap with a running job: skip (default), queue, allow."
 )
 @click.option("--catch-up", default="one", metavar="WHAT", help="Missed runs to catch up: none, one (default), all:N.")
 @click.option("--jitter", metavar="TIME", help="Maximum random delay (default: none).")
@@ -310,7 +313,7 @@ def next_times(app: App, name: str, number: int | str) -> Result:
         to_json=format_time,
         to_id=lambda at: str(format_time(at)),
         empty="No more runs.",
-        footer="it is paused" if schedule.is_paused else None,
+        footer="This schedule is paused." if schedule.is_paused else None,
     )
 
 

@@ -31,10 +31,12 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on (default: 127.0.0.1).")
 @click.option("--port", default="8420", metavar="N", help="Port (default: 8420; 0: any free one).")
 @click.option("--token-file", metavar="FILE", help="File of tokens, one per line: [[NAME] full|read] TOKEN.")
-@click.option("--tls-cert", metavar="FILE", help="TLS certificate.")
-@click.option("--tls-key", metavar="FILE", help="TLS key.")
-@click.option("--behind-proxy", is_flag=True, help="Expect a reverse proxy that terminates TLS.")
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name.")
+@click.option("--tls-cert", metavar="FILE", help="File with the TLS certificate.")
+@click.option("--tls-key", metavar="FILE", help="File with the TLS key.")
+@click.option("--behind-proxy", is_flag=True, help="Run behind a reverse proxy that terminates TLS.")
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name; repeatable."
+)
 @click.option("--allow-alert-commands", is_flag=True, help="Accept alerts with a command over HTTP.")
 @policy_option
 def dashboard(
@@ -115,8 +117,8 @@ def _print_url(app: App, config: ServerConfig, bound: int, generated: Token | No
     address = f"{'https' if config.certificate else 'http'}://{shown}:{bound}/"
     url = f"{address}?token={generated.secret}" if generated else address
     app.print(json.dumps({"url": url, "pid": os.getpid()}) if app.flags.json else url, flush=True)
-    whose = "its token is valid until then" if generated else "sign in with your token"
-    app.say(f"open this URL for the dashboard of {escape_control(app.home)}; {whose}. Ctrl-C stops the server")
+    whose = "The token is valid until the server stops." if generated else "Sign in with your token."
+    app.say(f"Open this URL for the dashboard of {escape_control(app.home)}. {whose} Ctrl-C stops the server.")
 
 
 class _Log(logging.Handler):
@@ -169,7 +171,7 @@ def top(app: App) -> Result:
         queuectl --db postgresql://queue@db/jobs top
     """
     if app.flags.json or not (app.stdin.isatty() and app.stdout_is_terminal and app.stderr_is_terminal):
-        raise UsageError("top needs a terminal", hint="elsewhere: queuectl status --watch")
+        raise UsageError("top needs a terminal", hint="without one, use queuectl status --watch")
     try:
         from queuectl.tui.app import Top
     except ImportError as exc:

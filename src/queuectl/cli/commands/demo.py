@@ -130,7 +130,7 @@ def demo(app: App, dashboard: bool, port: str | None) -> Result:
         queuectl demo --dashboard
     """
     if port is not None and not dashboard:
-        raise InvalidInput("--port", "goes with --dashboard", hint="give both, or neither")
+        raise InvalidInput("--port", "requires --dashboard", hint="add --dashboard, or omit --port")
     number = 0 if port is None else port_number(port)
     what = "Continuous traffic" if dashboard else "The life cycle of some jobs"
     app.print(f"{what}. Every line after a $ is a real command, run in a temporary data directory.", flush=True)

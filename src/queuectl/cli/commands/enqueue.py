@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -28,10 +27,11 @@ from queuectl.cli.job_options import (
     read_flags,
     read_many,
     read_on_complete,
+    reading,
 )
 from queuectl.cli.render import Details, Result, Stream
 from queuectl.config import working_directory
-from queuectl.errors import FileUnreadable, InvalidInput, QueuectlError, Unavailable, UsageError
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UsageError
 from queuectl.operations import enqueue as use
 from queuectl.operations.enqueue import Advance, JobInput, Queued, ignore_progress, job_defaults, prepare, queued
 from queuectl.store.types import Enqueued
@@ -85,7 +85,7 @@ file_options: Final = combine_options(
         queuectl enqueue --file jobs.txt --batch nightly --on-complete ./report.sh
         queuectl wait --batch nightly
 
-        # a unique job: if such a job waits or runs, prints its ID instead
+        # a unique job: while one waits or runs, prints its ID instead
         queuectl enqueue 'make report' --unique report
 
         # a dependency: starts after the other job has completed
@@ -115,12 +115,10 @@ def enqueue(
     arguments are a program with its arguments, which runs without a shell. Options override fields of the JSON.
     """
     flags = read_flags({**options, "file": file or ("-" if stream or arguments == ("-",) else None)}, app)
-    many = read_many(options)
     on_complete = read_on_complete(options, stream=stream)
-    if many:
-        many.refuse_beside(file=file, stream=stream, form=form)
-        jobs = many.job_input(arguments, flags, read=partial(read_file, app))
-    else:
+    beside = {"--file": file, "--stream": stream, "--format": form}
+    jobs = read_many(options, arguments, flags, beside=beside, read=partial(read_file, app))
+    if jobs is None:
         arguments, file = source(arguments, file, flags=flags, stream=stream, form=form)
         if stream:
             return _stream(app, str(file), flags=flags, form=form, show_env=show_env)
@@ -172,22 +170,13 @@ def source(
         raise UsageError("jobs from arguments and from a file at once", hint=ONE_OF_THEM)
     if arguments and (stream or form):
         raise UsageError(
-            f"{'--stream' if stream else '--format'} is for a file", hint="add --file FILE, or - for stdin"
+            f"{'--stream' if stream else '--format'} requires --file", hint="add --file FILE, or - for stdin"
         )
     if stream and "id" in flags:
         raise UsageError("--id names one job, and a stream has many", hint="omit --id")
     if not arguments and not file and "command" not in flags:
         raise UsageError("nothing to enqueue", hint="for example: queuectl enqueue 'echo hello'")
     return arguments, file
-
-
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Raise errors of the system as FileUnreadable."""
-    try:
-        yield
-    except OSError as error:
-        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
 
 
 def read_file(app: App, path: str) -> bytes:
@@ -294,7 +283,7 @@ def _stream(app: App, path: str, *, flags: Mapping[str, object], form: str | Non
 
 
 def _effect(added: Queued) -> str:
-    return f"the job {added.id} {'was there already' if added.is_duplicate else 'was added'}"
+    return f"the job {added.id} {'already existed' if added.is_duplicate else 'was added'}"
 
 
 def _to_json(app: App, added: Queued, *, show_env: bool) -> dict[str, Any]:
@@ -305,7 +294,7 @@ def _note(app: App, added: Queued) -> str:
     store = app.open_store()
     job = store.get(added.id)
     if added.is_duplicate:
-        return app.paint(f"there already, {job.state}: not queued twice", "dim")
+        return app.paint(f"already exists, {job.state}: not queued again", "dim")
     wait_ms = to_ms(job.run_at) - store.now_ms()
     # A worker may have run the job already: then run_at is the time of a retry.
     when = f", due in {humanize_elapsed(wait_ms)}" if wait_ms > 0 and not job.runs else ""
@@ -316,9 +305,9 @@ def _note(app: App, added: Queued) -> str:
 
 
 def _summary(app: App, ids: Sequence[str], *, there: int) -> str:
-    already = f"{there:,} there already, not queued twice"
+    already = f"{there:,} already {'exists' if there == 1 else 'exist'}, not queued again"
     if not ids:
-        return f"nothing queued: {already}" if there else "no jobs in it: nothing queued"
+        return f"nothing queued: {already}" if there else "nothing queued: the input has no jobs"
     jobs = "1 job" if len(ids) == 1 else f"{len(ids):,} jobs"
     span = ids[0] if len(ids) == 1 else f"{ids[0]} … {ids[-1]}"
     idle = "\nno worker is running: queuectl worker start" if _is_idle(app) else ""

@@ -81,11 +81,8 @@ def _list(app: App) -> Iterator[str]:
     yield "Topics: queuectl help TOPIC"
     yield ""
     for name in topics:
-        yield f"  {name:<{width}}{_title(name)}"
-
-
-def _title(name: str) -> str:
-    return (_topic_text(name) or "").partition("\n")[0]
+        title = (_topic_text(name) or "").partition("\n")[0]
+        yield f"  {name:<{width}}{title}"
 
 
 def _topic_text(name: str) -> str | None:

@@ -318,8 +318,8 @@ def _metrics_lines(app: App, seen: Metrics) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {state}" for state, count in seen.states.items() if count)
     facts = {
         "jobs": f"{seen.total:,}" + (f" ({counts})" if counts else ""),
-        "success rate": "none has ended yet" if seen.success_rate is None else f"{seen.success_rate:.1%}",
-        "failed runs per job": "-" if seen.average_attempts is None else f"{seen.average_attempts:.2f}",
+        "success rate": "no job has ended yet" if seen.success_rate is None else f"{seen.success_rate:.1%}",
+        "failed attempts": "-" if seen.average_attempts is None else f"{seen.average_attempts:.2f} per job",
         "completed": ", ".join(f"{count:,} in the last {span}" for span, count in seen.throughput._asdict().items()),
     }
     width = max(map(len, facts))

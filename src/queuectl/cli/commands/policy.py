@@ -12,7 +12,7 @@ from queuectl.cli.app import App
 from queuectl.cli.command import group, policy_option
 from queuectl.cli.completion import complete_queues
 from queuectl.cli.errors import DONE, REFUSED
-from queuectl.cli.job_options import JobCommand, limit_options, read_variables
+from queuectl.cli.job_options import JobCommand, limit_options, read_fields
 from queuectl.cli.render import Details, Lines, Result
 from queuectl.config import job_environment_base, working_directory
 from queuectl.errors import InvalidInput, UsageError
@@ -28,7 +28,7 @@ from queuectl.units import format_duration
 
 policy = group(
     "policy",
-    "The policy of this host: which commands may run.",
+    "Show and check the policy of this host, which restricts the commands that may run.",
     examples="""
         queuectl policy check rsync -a /srv/in/ /srv/out/
         queuectl policy show
@@ -41,18 +41,11 @@ policy = group(
 @click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Apply the rules of this queue.")
 @click.option("--cwd", metavar="DIR", help="Working directory (default: the current one).")
 @click.option("--env", multiple=True, metavar="K=V", help="Variable of the job.")
-@click.option("--secret", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME[=ENTRY]", help="Secret of the job.")
 @click.option("--timeout", metavar="TIME", help="Time limit of the job.")
 @limit_options
 @policy_option
-def policy_check(
-    app: App,
-    arguments: tuple[str, ...],
-    policy: str | None,
-    env: tuple[str, ...],
-    secret: tuple[str, ...],
-    **options: Any,
-) -> Result:
+def policy_check(app: App, arguments: tuple[str, ...], policy: str | None, **options: Any) -> Result:
     """Check whether the policy of this host allows a command, and show the rule. The command is not run.
 
     The result is that of a worker that you start now on this host. If the command is refused, the exit status is 1.
@@ -66,12 +59,9 @@ def policy_check(
         queuectl policy check --queue queuectl.webhooks './page.sh'
         queuectl policy check --queue reports '{"argv": ["psql", "-f", "/srv/sql/day.sql"], "cwd": "/srv"}'
     """
-    flags = {name: value for name, value in options.items() if value is not None}
-    if env:
-        flags["env"] = read_variables(env, app.environ)
-    if secret:
-        flags["secrets"] = list(secret)
-    job = _job(app, arguments, flags)
+    # The queue is checked later: that of webhooks is valid here.
+    flags = read_fields({**options, "queue": None, "env_file": ()}, app)
+    job = _job(app, arguments, flags if options["queue"] is None else {**flags, "queue": options["queue"]})
     path, found = _load(app, policy)
     if found is None:
         verdict: Decision | Refusal = Decision("no policy", "", (job.argv or ("",))[0], job.cwd, None, job.timeout_ms)
@@ -81,9 +71,8 @@ def policy_check(
         asked = (job.timeout_ms, job.limits, job.secrets)
         verdict = evaluator.evaluate(Request(job.queue, job.command, job.argv, job.cwd, job.env or {}, *asked))
     is_allowed = isinstance(verdict, Decision)
-    warnings = (
-        [] if found is None else [f"{one.rule}: {one.message}" for one in lint_wildcards(found.policy.of(job.queue))]
-    )
+    weak = [] if found is None else lint_wildcards(found.policy.of(job.queue))
+    warnings = [f"{one.rule}: {one.message}" for one in weak]
     for warning in warnings:
         app.warn(f"warning: {escape_control(warning)}")
     value = {**_decision_fields(verdict, path if found is not None else None), "warnings": warnings}
@@ -100,13 +89,8 @@ def policy_show(app: App, policy: str | None) -> Result:
     """Show the rules of this host and of its queues, and warn about rules that can be bypassed."""
     path, found = _load(app, policy)
     if found is None:
-        none: dict[str, Any] = {
-            "policy": None,
-            "general": None,
-            "queues": {},
-            "secret_provider": None,
-            "weaknesses": [],
-        }
+        none: dict[str, Any] = {"policy": None, "general": None, "queues": {}, "secret_provider": None}
+        none["weaknesses"] = []
         return Lines([f"there is no policy: {escape_control(path)} does not exist, so any command may run"], none)
     rules = found.policy
     weak = list(lint_policy(rules, user=os.geteuid(), accounts=found.accounts))
@@ -174,49 +158,42 @@ def _line(verdict: Decision | Refusal) -> str:
 
 
 def _rules_fields(rules: Rules) -> dict[str, Any]:
-    programs = None
-    if rules.programs is not None:
-        programs = [
-            {"rule": one.rule, "program": one.path, "args": None if one.args is None else list(one.args)}
-            for one in rules.programs
-        ]
+    programs = [{"rule": one.rule, "program": one.path, "args": one.args} for one in rules.programs or ()]
     return {
         "shell": rules.shell,
-        "programs": programs,
-        "directories": None if rules.directories is None else list(rules.directories),
-        "environment": None if rules.environment is None else list(rules.environment),
-        "job_environment": None if rules.job_environment is None else list(rules.job_environment),
-        "secrets": list(rules.secrets),
+        "programs": None if rules.programs is None else programs,
+        "directories": rules.directories,
+        "environment": rules.environment,
+        "job_environment": rules.job_environment,
+        "secrets": rules.secrets,
         "max_timeout": None if rules.max_timeout_ms is None else format_duration(rules.max_timeout_ms),
         "user": None if rules.user is None else str(rules.user),
         "umask": None if rules.umask is None else f"{rules.umask:03o}",
-        "limits": dict(rules.most),
+        "limits": rules.most,
     }
 
 
 def _lines(rules: Rules) -> Iterator[str]:
+    """The rules as a user would write them, and what omitted ones mean."""
+    fields = _rules_fields(rules)
     yield f"  shell            {'yes' if rules.shell else 'no'}"
-    if rules.programs is None:
-        yield "  programs         any"
     for one in rules.programs or ():
         args = "any arguments" if one.args is None else " ".join(map(escape_control, one.args)) or "no arguments"
         yield f"  programs         {escape_control(one.path)}  {args}  ({escape_control(one.rule)})"
-    if rules.programs == ():
-        yield "  programs         none"
-    bare = "none" if rules.programs is not None else "any"
-    for name, listed, otherwise in (
-        ("directories", rules.directories, "any"),
-        ("environment", rules.environment, "all" if rules.user is None else "all; as another user LANG, LC_*, TZ"),
-        ("job-environment", rules.job_environment, bare),
-        ("secrets", rules.secrets, "none"),
-    ):
+    if not rules.programs:
+        yield f"  programs         {'any' if rules.programs is None else 'none'}"
+    omitted = {
+        "directories": "any",
+        "environment": "all" if rules.user is None else "all; as another user LANG, LC_*, TZ",
+        "job-environment": "any" if rules.programs is None else "none",
+        "secrets": "none",
+    }
+    for name, otherwise in omitted.items():
+        listed = fields[name.replace("-", "_")]
         yield f"  {name:<16} {otherwise if listed is None else ', '.join(map(escape_control, listed)) or 'none'}"
-    if rules.max_timeout_ms is not None:
-        yield f"  max-timeout      {format_duration(rules.max_timeout_ms)}"
-    if rules.user is not None:
-        yield f"  user             {escape_control(str(rules.user))}"
-    if rules.umask is not None:
-        yield f"  umask            {rules.umask:03o}"
+    for name in ("max-timeout", "user", "umask"):
+        if (text := fields[name.replace("-", "_")]) is not None:
+            yield f"  {name:<16} {escape_control(text)}"
     for key, name in CEILINGS.items():
         if name in rules.most:
             yield f"  {key:<16} {LIMITS[name].text(rules.most[name])}"

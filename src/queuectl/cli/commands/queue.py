@@ -7,6 +7,7 @@ import click
 from queuectl.cli.app import App
 from queuectl.cli.command import group
 from queuectl.cli.completion import complete_jobs, complete_queues
+from queuectl.cli.job_options import DEFAULT_FIELDS, ChangeCommand, default_options
 from queuectl.cli.render import Details, Done, Result, Table
 from queuectl.cli.tables import Column
 from queuectl.jobs.queue_limits import QueueSettings, format_rate
@@ -84,19 +85,12 @@ def _rate(one: QueueView) -> str:
 
 def _defaults(one: QueueView) -> str:
     rules = one.rules
-    parts = {
-        "priority": None if rules.priority is None else str(rules.priority),
-        "max-retries": None if rules.max_retries is None else str(rules.max_retries),
-        "timeout": None
-        if rules.timeout_ms is None
-        else format_duration(rules.timeout_ms)
-        if rules.timeout_ms
-        else "none",
-        **{name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()},
-        "on-success": None if rules.on_success is None else redact_url(rules.on_success),
-        "on-failure": None if rules.on_failure is None else redact_url(rules.on_failure),
-        "on-dead": None if rules.on_dead is None else redact_url(rules.on_dead),
-    }
+    parts: dict[str, object] = {"priority": rules.priority, "max-attempts": rules.max_retries}
+    if rules.timeout_ms is not None:
+        parts["timeout"] = format_duration(rules.timeout_ms) if rules.timeout_ms else "none"
+    parts |= {name.replace("_", "-"): LIMITS[name].text(value) for name, value in (rules.limits or {}).items()}
+    for name, url in (("success", rules.on_success), ("failure", rules.on_failure), ("dead", rules.on_dead)):
+        parts[f"on-{name}"] = None if url is None else redact_url(url)
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value is not None)
 
 
@@ -125,35 +119,30 @@ def _set_paused(app: App, names: tuple[str, ...], *, paused: bool) -> Result:
     verb = "paused" if paused else "resumed"
     same = [name for name in dict.fromkeys(names) if name not in changed]
     for name in same:
-        app.say(app.paint(f"{name}: it {'was paused already' if paused else 'was not paused'}", "dim"))
+        app.say(app.paint(f"{name}: {'already paused' if paused else 'not paused'}", "dim"))
     if paused:
         counts = {one.name: one.states[State.PROCESSING] for one in use.list_queues(app.open_reads())}
         for name in changed:
             if name not in known:
-                app.say(app.paint(f"{name}: it has never had a job", "dim"))
+                app.say(app.paint(f"{name}: no job was ever added to it", "dim"))
             if counts.get(name):
                 app.say(app.paint(f"{name}: {plural(counts[name], 'job')} still running", "dim"))
     return Done(list(dict.fromkeys(names)), verb=verb)
 
 
-@queue.subcommand("set", "Set limits of a queue, or defaults for its jobs.", signed_arguments=True)
+@queue.subcommand(
+    "set",
+    "Set limits of a queue, or defaults for its jobs.",
+    cls=ChangeCommand,
+    signed_arguments=True,
+    option_groups={"Limits of the queue": ("concurrency", "per_key", "rate"), "Defaults for its jobs": DEFAULT_FIELDS},
+)
 @click.argument("name", metavar="NAME", shell_complete=complete_queues)
 @click.option("--concurrency", metavar="N", help="Maximum number of running jobs, over all workers and hosts.")
 @click.option("--per-key", metavar="N", help="Maximum number of running jobs per concurrency key.")
-@click.option("--rate", metavar="N/TIME", help="Rate limit: N starts per time: 10/m, 5/s, 100/h, 5/10s.")
-@click.option("--priority", metavar="N", help="Default priority.")
-@click.option("--max-attempts", "--max-retries", "max_retries", metavar="N", help="Default maximum number of attempts.")
-@click.option("--timeout", metavar="TIME", help="Default time limit of a run; 0 for unlimited.")
-@click.option("--memory", metavar="SIZE", help="Default memory limit of a run.")
-@click.option("--cpu-time", metavar="TIME", help="Default CPU time limit of a run.")
-@click.option("--nice", metavar="N", help="Default nice value, -20 to 19.")
-@click.option("--open-files", metavar="N", help="Default limit of open files.")
-@click.option("--processes", metavar="N", help="Default limit of processes.")
-@click.option("--file-size", metavar="SIZE", help="Default limit of the size of a written file.")
-@click.option("--on-success", metavar="URL", help="Default webhook when a job completes.")
-@click.option("--on-failure", metavar="URL", help="Default webhook each time a run fails.")
-@click.option("--on-dead", metavar="URL", help="Default webhook when a job is dead.")
-def queue_set(app: App, name: str, **values: str | None) -> Result:
+@click.option("--rate", metavar="N/TIME", help="Rate limit, as starts per time: 10/m, 5/s, 100/h, 5/10s.")
+@default_options
+def queue_set(app: App, name: str, max_attempts: int | str | None, **values: int | str | None) -> Result:
     """Set limits of a queue and defaults for its jobs. The value none removes a limit or default.
 
     Limits apply immediately, across all workers and hosts. Running jobs continue. Defaults apply to jobs that you enqueue
@@ -173,6 +162,8 @@ def queue_set(app: App, name: str, **values: str | None) -> Result:
         queuectl queue set reports --on-dead https://example.org/hooks/queue
         queuectl queue set mail --rate none
     """
+    if max_attempts is not None:
+        values["max_retries"] = max_attempts
     found = use.set_rules(app.open_store, name, values, by_option=True)
     return Details(found.to_dict(), text=lambda: [_summary(found)], id=name)
 
@@ -192,7 +183,7 @@ def _summary(one: QueueView) -> str:
 @queue.subcommand("move", "Move waiting jobs to another queue.")
 @click.argument("source", metavar="FROM", shell_complete=complete_queues)
 @click.argument("target", metavar="TO", shell_complete=complete_queues)
-@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_jobs)
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_jobs)
 def queue_move(app: App, source: str, target: str, ids: tuple[str, ...]) -> Result:
     """Move waiting jobs to another queue: all jobs of a queue, or by ID.
 

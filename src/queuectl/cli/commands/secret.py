@@ -20,7 +20,7 @@ from queuectl.text import escape_control
 
 secret = group(
     "secret",
-    "Secrets of this host. A job names one (enqueue --secret), and its worker resolves the value.",
+    "Manage secrets of this host. A job names a secret (enqueue --secret), and its worker reads the value.",
     examples="""
         pass show db | queuectl secret set db-password
         queuectl enqueue 'psql -f report.sql' --secret PGPASSWORD=db-password

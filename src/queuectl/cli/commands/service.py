@@ -31,33 +31,21 @@ VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
 
 
-def home_of(app: App, *, is_system: bool) -> str:
-    is_named = app.flags.home is not None or "QUEUECTL_HOME" in app.environ
-    return SYSTEM_HOME if is_system and not is_named else app.home
-
-
-def user_of(run_as: str | None) -> str:
-    if run_as is not None and not USER.fullmatch(run_as):
-        raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="for example, --run-as queuectl")
-    return run_as or SYSTEM_USER
-
-
-def name_of(app: App, name: str | None) -> str:
-    if name is not None:
-        return worker_name(name)
-    plain = re.sub(r"[^A-Za-z0-9._-]", "-", app.host)[:64].lstrip("._-")
-    return plain or "main"
-
-
-def unit_of(name: str | None) -> str:
+def _unit(name: str | None) -> str:
     return "queuectl" if name is None else f"queuectl-{name}"
 
 
-def stop_seconds(text: str) -> float | None:
+def _name(app: App, name: str | None) -> str:
+    if name is not None:
+        return worker_name(name)
+    return re.sub(r"[^A-Za-z0-9._-]", "-", app.host)[:64].lstrip("._-") or "main"
+
+
+def _stop_seconds(text: str) -> float | None:
     return None if text == "none" else parse_duration_ms(text, subject="--stop-timeout") / 1000
 
 
-def program() -> tuple[str, ...]:
+def _program() -> tuple[str, ...]:
     """The command line of this queuectl, independent of the current directory."""
     script = os.path.join(os.path.dirname(sys.executable), "queuectl")
     if os.access(script, os.X_OK):
@@ -65,56 +53,51 @@ def program() -> tuple[str, ...]:
     return (sys.executable, "-P", "-m", "queuectl")  # -P: do not import from the current directory
 
 
-def store_variables(app: App) -> dict[str, str]:
-    if app.db is None:
-        return {}
-    from queuectl.store.address import PostgresUrl, parse_address
-    from queuectl.store.open import store_path
+def _environment(app: App, home: str, given: tuple[str, ...]) -> dict[str, str]:
+    variables = {"QUEUECTL_HOME": home}
+    if trusts_home(home, app.environ, flag=app.flags.trust_home):
+        variables[TRUST_VARIABLE] = home
+    if app.db is not None:
+        from queuectl.store.address import PostgresUrl, parse_address
+        from queuectl.store.open import store_path
 
-    address = parse_address(app.db, base=app.home)
-    if isinstance(address, PostgresUrl) and address.shown() != address.url:
-        raise InvalidInput(
-            "--db",
-            "it contains a password, which other users could read in the unit",
-            hint='put it into queuectl.toml in the data directory (db = "…", mode 600), or the password into ~/.pgpass',
-        )
-    return {"QUEUECTL_DB": store_path(app.home, app.db)}
-
-
-def given_variables(app: App, given: tuple[str, ...]) -> dict[str, str]:
+        address = parse_address(app.db, base=app.home)
+        if isinstance(address, PostgresUrl) and address.shown() != address.url:
+            raise InvalidInput(
+                "--db",
+                "it contains a password, which other users could read in the unit",
+                hint='put it into queuectl.toml in the data directory (db = "…", mode 600), or the password into ~/.pgpass',
+            )
+        variables["QUEUECTL_DB"] = store_path(app.home, app.db)
     found = read_variables(given, app.environ)
     if wrong := [name for name in found if not VARIABLE.fullmatch(name)]:
         hint = "for example, --env PATH or --env TZ=UTC"
         raise InvalidInput("--env", f"not the name of a variable: {wrong[0]!r}", hint=hint)
-    return found
+    return {**variables, **found}
 
 
-def manager_of(app: App, named: str | None, *, is_system: bool) -> Manager:
+def _manager(app: App, named: str | None, *, is_system: bool) -> Manager:
     from queuectl.service.manager import Launchd, Systemd
 
+    user_home = app.environ.get("HOME") or user_directory(os.getuid())
     if (named or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
-        return Launchd(is_system=is_system, uid=os.getuid(), user_home=_user_home(app))
-    config = app.environ.get("XDG_CONFIG_HOME") or os.path.join(_user_home(app), ".config")
+        return Launchd(is_system=is_system, uid=os.getuid(), user_home=user_home)
+    config = app.environ.get("XDG_CONFIG_HOME") or os.path.join(user_home, ".config")
     return Systemd(is_system=is_system, config=config)
 
 
-def _user_home(app: App) -> str:
-    return app.environ.get("HOME") or user_directory(os.getuid())
-
-
-def known_service(app: App, name: str | None, *, is_system: bool) -> Service:
-    """The service, as far as it is needed to find it."""
+def _find(app: App, name: str | None, manager: str | None, *, is_system: bool) -> tuple[Manager, Service]:
+    """The manager, and the service as far as it is needed to find it."""
     from queuectl.service.manager import Service
 
-    named = name_of(app, name)
-    return Service(named, unit_of(name), (), (), {}, app.home, is_system, None, None, may_sudo=False)
+    return _manager(app, manager, is_system=is_system), Service(_name(app, name), _unit(name), app.home, is_system)
 
 
-def check_root(wanted: Service) -> None:
+def _check_root(wanted: Service) -> None:
     import pwd
 
     if os.geteuid() != 0:
-        raise ServiceFailed("only root can install a service of the system", hint="use sudo, or omit --system")
+        raise ServiceFailed("only root can install a system service", hint="use sudo, or omit --system")
     try:
         pwd.getpwnam(wanted.run_as or "")
     except KeyError as error:
@@ -122,23 +105,14 @@ def check_root(wanted: Service) -> None:
         raise InvalidInput("--run-as", f"there is no user {wanted.run_as}", hint=f"create one: {make}") from error
 
 
-def as_json(manager: Manager, known: Service, status: ServiceStatus | None) -> dict[str, object]:
-    return {
-        "name": known.name,
-        "unit": known.unit,
-        "manager": manager.name,
-        "path": manager.path(known),
-        "installed": status is not None,
-        "enabled": status is not None and status.is_enabled,
-        "active": None if status is None else status.active,
-        "pid": None if status is None else status.pid,
-        "since": None if status is None else status.since,
-        "status": None if status is None else status.status,
-        "restarts": 0 if status is None else status.restarts,
-    }
+def _to_json(manager: Manager, known: Service, status: ServiceStatus | None) -> dict[str, object]:
+    from queuectl.service.manager import NO_STATUS
+
+    named = {"name": known.name, "unit": known.unit, "manager": manager.name, "path": manager.path(known)}
+    return {**named, "installed": status is not None, **(status or NO_STATUS)._asdict()}
 
 
-def linger_hint(app: App, manager: str, *, is_system: bool) -> Iterator[str]:
+def _linger_hint(manager: str, *, is_system: bool) -> Iterator[str]:
     """The systemd of a user exits with the last session, unless lingering is enabled."""
     if is_system or manager != "systemd":
         return
@@ -162,8 +136,8 @@ service = group(
     """,
 )
 
-_NAME = click.option("--name", metavar="NAME", help="Name of worker and service (default: host name).")
-_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Install a system service; needs root.")
+_NAME = click.option("--name", metavar="NAME", help="Name of the worker and service (default: host name).")
+_SYSTEM = click.option("--system", "is_system", is_flag=True, help="Use a system service; changing it requires root.")
 
 _MANAGER = click.option("--manager", type=click.Choice(["systemd", "launchd"]), hidden=True)
 
@@ -218,27 +192,24 @@ def service_install(
     """
     if not is_system and (run_as is not None or allow_sudo):
         option = "--allow-sudo" if allow_sudo else "--run-as"
-        raise UsageError(f"{option} is for a service of the system", hint="add --system, or omit it")
+        raise UsageError(f"{option} requires --system", hint=f"add --system, or omit {option}")
+    if run_as is not None and not USER.fullmatch(run_as):
+        raise InvalidInput("--run-as", f"not the name of a user: {run_as!r}", hint="for example, --run-as queuectl")
     from queuectl.service import manager as services
-    from queuectl.service.manager import Service
 
-    chosen = manager_of(app, manager, is_system=is_system)
-    home = home_of(app, is_system=is_system)
-    wanted = Service(
-        name=name_of(app, name),
-        unit=unit_of(name),
-        program=program(),
-        arguments=tuple(options.arguments()),
-        environment={
-            "QUEUECTL_HOME": home,
-            **({TRUST_VARIABLE: home} if trusts_home(home, app.environ, flag=app.flags.trust_home) else {}),
-            **store_variables(app),
-            **given_variables(app, env),
-        },
+    chosen = _manager(app, manager, is_system=is_system)
+    has_home = app.flags.home is not None or "QUEUECTL_HOME" in app.environ
+    home = SYSTEM_HOME if is_system and not has_home else app.home
+    wanted = services.Service(
+        name=_name(app, name),
+        unit=_unit(name),
         home=home,
         is_system=is_system,
-        run_as=user_of(run_as) if is_system else None,
-        stop_timeout=stop_seconds(stop_timeout),
+        program=_program(),
+        arguments=tuple(options.arguments()),
+        environment=_environment(app, home, env),
+        run_as=(run_as or SYSTEM_USER) if is_system else None,
+        stop_timeout=_stop_seconds(stop_timeout),
         may_sudo=allow_sudo,
     )
     if print_only:
@@ -246,12 +217,12 @@ def service_install(
         value = {"name": wanted.name, "manager": chosen.name, "path": chosen.path(wanted), "text": text}
         return Lines(text.splitlines(), value)
     if is_system:
-        check_root(wanted)
+        _check_root(wanted)
     done = services.install(chosen, wanted)
-    fields = {"changed": done.is_changed, **as_json(chosen, wanted, done.status)}
+    fields = {"changed": done.is_changed, **_to_json(chosen, wanted, done.status)}
     how = "is installed" if done.is_changed else "is already installed and unchanged"
     line = f"the service {wanted.unit} {how}: {escape_control(done.path)}; it is {done.status.active}"
-    return Details(fields, text=lambda: [line, *linger_hint(app, chosen.name, is_system=is_system)], id=wanted.name)
+    return Details(fields, text=lambda: [line, *_linger_hint(chosen.name, is_system=is_system)], id=wanted.name)
 
 
 @service.subcommand("status", "Show the state of the service.", any_home=True, examples="queuectl service status")
@@ -262,16 +233,16 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
     """Show whether the service is installed, enabled and running, and the status of its worker."""
     from queuectl.service import manager as services
 
-    chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
+    chosen, known = _find(app, name, manager, is_system=is_system)
     if services.read(chosen.path(known)) is None:
-        return Lines([f"there is no service {known.unit}: queuectl service install"], as_json(chosen, known, None))
+        return Lines([f"there is no service {known.unit}: queuectl service install"], _to_json(chosen, known, None))
     chosen.check()
     status = chosen.status(known)
 
     def lines() -> Iterator[str]:
         runs = f", pid {status.pid}" if status.pid else ""
         since = f", since {status.since}" if status.since else ""
-        starts = "starts with the system" if status.is_enabled else "does not start with the system"
+        starts = "starts with the system" if status.enabled else "does not start with the system"
         yield f"{known.unit} is {status.active}{runs}{since}; it {starts}"
         if status.status:
             yield f"  {escape_control(status.status)}"
@@ -279,7 +250,7 @@ def service_status(app: App, is_system: bool, name: str | None, manager: str | N
             yield f"  restarted {status.restarts} times by {chosen.name}"
         yield f"  {escape_control(chosen.path(known))}"
 
-    return Details(as_json(chosen, known, status), text=lines, id=known.name)
+    return Details(_to_json(chosen, known, status), text=lines, id=known.name)
 
 
 @service.subcommand(
@@ -292,7 +263,7 @@ def service_uninstall(app: App, is_system: bool, name: str | None, manager: str 
     """Stop the worker, as `systemctl stop` does, and remove the service. The data directory is not removed."""
     from queuectl.service import manager as services
 
-    chosen, known = manager_of(app, manager, is_system=is_system), known_service(app, name, is_system=is_system)
+    chosen, known = _find(app, name, manager, is_system=is_system)
     is_done = services.uninstall(chosen, known)
     line = f"removed the service {known.unit}" if is_done else f"there is no service {known.unit}"
     return Lines([line], {"done": [known.name] if is_done else [], "refused": []})
@@ -314,7 +285,7 @@ def service_end(app: App, name: str, timeout: str, unit: str, is_system: bool) -
     from queuectl.process.client import tell_to_leave
     from queuectl.service.manager import Systemd
 
-    seconds = stop_seconds(timeout)
+    seconds = _stop_seconds(timeout)
     pid = app.environ.get("MAINPID", "")
     manager = Systemd(is_system=is_system, config="")
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import BufferedReader
 from itertools import chain
@@ -18,48 +18,21 @@ from queuectl.cli.command import command, group
 from queuectl.cli.commands import DATABASE_COMMANDS
 from queuectl.cli.errors import confirm, yes_option
 from queuectl.cli.filters import Selection, filter_options
+from queuectl.cli.job_options import reading
 from queuectl.cli.render import Details, Raw, Result, progress, table_lines
-from queuectl.cli.tables import Column, size_text
+from queuectl.cli.tables import Column
 from queuectl.config import actor, working_directory
-from queuectl.errors import (
-    Conflict,
-    FileUnreadable,
-    InvalidInput,
-    QueuectlError,
-    StoreDamaged,
-    StoreForeign,
-    StoreNotFound,
-)
+from queuectl.errors import Conflict, InvalidInput, QueuectlError, StoreDamaged, StoreForeign, StoreNotFound
+from queuectl.operations import backup as backups
 from queuectl.operations import export as exporter
-from queuectl.operations.backup import (
-    SQLITE_SUFFIXES,
-    CopyResult,
-    RestoreResult,
-    RestoreTarget,
-    TableCount,
-    new_backup_path,
-    require_no_workers,
-)
-from queuectl.operations.backup import copy_store as copy_store
-from queuectl.operations.backup import create_backup as back_up
-from queuectl.operations.backup import restore_backup as put_back
+from queuectl.operations import import_jobs as importer
 from queuectl.operations.enqueue import job_defaults
-from queuectl.operations.export import export_config
-from queuectl.operations.import_jobs import ImportResult, open_records
-from queuectl.operations.import_jobs import import_jobs as add_imported
 from queuectl.paths import make_home, store_file
+from queuectl.store import open as stores
 from queuectl.store.address import parse_address, shown
-from queuectl.store.open import (
-    check_trusted_address,
-    open_at,
-    open_backup,
-    refuse_while_locked,
-    store_exists,
-    store_file_of,
-    store_path,
-)
 from queuectl.store.protocol import Store
 from queuectl.text import escape_control, escape_json, plural
+from queuectl.units import humanize_size
 
 db = group(
     "db",
@@ -72,7 +45,7 @@ db = group(
     """,
 )
 
-BACKUP_HINT: Final = "name a file that queuectl db backup made; what export wrote is read by: queuectl db import FILE"
+BACKUP_HINT: Final = "name a file that queuectl db backup made; for a file of export, use queuectl db import FILE"
 
 
 class FileInUse(Conflict):
@@ -80,7 +53,7 @@ class FileInUse(Conflict):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} is the database itself", hint="name a backup of it: queuectl db backup FILE makes one"
+            f"{path} is the database itself", hint="name a backup of it: queuectl db backup FILE creates one"
         )
 
 
@@ -93,12 +66,14 @@ def backup(app: App, file: str) -> Result:
     not contain logs. An existing file is never replaced.
     """
     path = os.path.abspath(file)
-    if not store_exists(app.home, app.db):
-        raise StoreNotFound(shown(store_path(app.home, app.db)), hint="there is nothing to back up")
-    size = back_up(app.open_reads(), path)
+    if not stores.store_exists(app.home, app.db):
+        raise StoreNotFound(shown(stores.store_path(app.home, app.db)), hint="there is nothing to back up")
+    size = backups.create_backup(app.open_reads(), path)
     value = {"file": path, "bytes": size}
     return Details(
-        value, text=lambda: [f"backed up to {escape_control(path)}, {size_text(size)}"], effect=f"backed up to {path}"
+        value,
+        text=lambda: [f"backed up to {escape_control(path)}, {humanize_size(size)}"],
+        effect=f"backed up to {path}",
     )
 
 
@@ -111,67 +86,65 @@ def restore(app: App, file: str, yes: bool) -> Result:
     The replaced database is kept in backups/ in the data directory. Jobs that were running at the time of the backup become
     pending, which does not count as an attempt. The command is refused while a worker is alive. Logs are not changed.
     """
-    path, own = os.path.abspath(file), store_file_of(app.home, app.db)
+    path, own = os.path.abspath(file), stores.store_file_of(app.home, app.db)
     if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
         raise FileInUse(path)
-    _check_target(app)
+
+    def reopen() -> Store:
+        app.close()  # the file may have been replaced
+        return app.open_store()
+
+    unusable = _unusable_store_errors(app)
+    # If the database is unreadable, the locks of the data directory are checked later.
+    with contextlib.suppress(*unusable):
+        backups.require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
     with _open_backup_file(app, path) as source:
-        found = source.counts["jobs"]
+        with source.dump() as dump:
+            found = dump.counts()["jobs"]
         place = "the store" if own is None else escape_control(own)
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
-        _rescue(app)
+        with contextlib.suppress(*unusable):
+            if stores.store_exists(app.home, app.db):
+                app.rescue(spare=False)  # stop runs of dead workers: their jobs, restored, will run again
         with progress(app, "restoring") as advance:
-            where = _restore_target(app, own)
-            done = put_back(source.store, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
+            where = backups.RestoreTarget(
+                app.home,
+                own,
+                unusable=unusable,
+                is_there=lambda: stores.store_exists(app.home, app.db),
+                open=reopen,
+                refuse_while_locked=lambda: stores.refuse_while_locked(app.home, "restore"),
+            )
+            done = backups.restore_backup(source, path, where, clock=app.clock, is_alive=app.is_alive, advance=advance)
     counts = {count.what.replace(" ", "_"): count.target for count in done.copied.counts}
     value = {"file": path, "counts": counts, "given_back": done.copied.given_back, "kept": done.kept}
     return Details(value, text=lambda: _restored_lines(done), effect=f"restored {path}")
 
 
-class _Source:
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        with store.dump() as dump:
-            self.counts = dump.counts()
-
-
 @contextlib.contextmanager
-def _open_backup_file(app: App, path: str) -> Iterator[_Source]:
+def _open_backup_file(app: App, path: str) -> Iterator[Store]:
     """Open a temporary copy of the backup."""
     scratch: list[str] = []
 
     def place_for_copy() -> str:
         make_home(app.home)
-        scratch.append(new_backup_path(app.home, app.clock, before="restoring"))
+        scratch.append(backups.new_backup_path(app.home, app.clock, before="restoring"))
         return scratch[0]
 
     try:
         try:
-            store = open_backup(path, place_for_copy, app.clock)
+            store = stores.open_backup(path, place_for_copy, app.clock)
         except StoreForeign as exc:
             raise StoreForeign(path, hint=BACKUP_HINT) from exc
         if store is None:
             raise StoreNotFound(path, hint="check the name of the backup")
         with closing(store):
-            yield _Source(store)
+            yield store
     finally:
         for made in scratch:
-            for beside in SQLITE_SUFFIXES:
+            for beside in backups.SQLITE_SUFFIXES:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(made + beside)
-
-
-def _check_target(app: App) -> None:
-    # If the database is unreadable, the locks of the data directory are checked later.
-    with contextlib.suppress(*_unusable_store_errors(app)):
-        require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
-
-
-def _rescue(app: App) -> None:
-    """Stop runs of dead workers: their jobs, restored, will run again."""
-    with contextlib.suppress(*_unusable_store_errors(app)):
-        if store_exists(app.home, app.db):
-            app.rescue(spare=False)
 
 
 def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
@@ -180,26 +153,11 @@ def _unusable_store_errors(app: App) -> tuple[type[QueuectlError], ...]:
     In the data directory also StoreForeign: a file with a destroyed header looks like a foreign one. Elsewhere it may be the
     file of another program.
     """
-    is_at_home = store_file_of(app.home, app.db) == store_file(app.home)
+    is_at_home = stores.store_file_of(app.home, app.db) == store_file(app.home)
     return (StoreDamaged, StoreForeign) if is_at_home else (StoreDamaged,)
 
 
-def _restore_target(app: App, own: str | None) -> RestoreTarget:
-    def open_whole() -> Store:
-        app.close()  # the file may have been replaced
-        return app.open_store()
-
-    return RestoreTarget(
-        app.home,
-        own,
-        unusable=_unusable_store_errors(app),
-        is_there=lambda: store_exists(app.home, app.db),
-        open=open_whole,
-        refuse_while_locked=lambda: refuse_while_locked(app.home, "restore"),
-    )
-
-
-def _restored_lines(done: RestoreResult) -> Iterator[str]:
+def _restored_lines(done: backups.RestoreResult) -> Iterator[str]:
     counts = {count.what: count.target for count in done.copied.counts}
     yield f"restored {plural(counts['jobs'], 'job')} with {plural(counts['runs'], 'run')}"
     if done.copied.given_back:
@@ -231,42 +189,41 @@ def copy(app: App, source: str, target: str, force: bool) -> Result:
     """
     shown = {name: parse_address(address).shown() for name, address in (("from", source), ("to", target))}
     for address in () if app.flags.trust_home else (source, target):
-        check_trusted_address(address)
-    opened = open_at(source, app.clock, create=False, on_wait=app.on_locked)
+        stores.check_trusted_address(address)
+    opened = stores.open_at(source, app.clock, create=False, on_wait=app.on_locked)
     if opened is None:
         raise StoreNotFound(shown["from"])
 
     def open_target() -> Store:
-        made = open_at(target, app.clock, create=True, on_wait=app.on_locked)
+        made = stores.open_at(target, app.clock, create=True, on_wait=app.on_locked)
         assert made is not None
         made.actor = actor(app.environ)
         return made
 
     with closing(opened), progress(app, "copying") as advance:
-        done = copy_store(opened, open_target, clock=app.clock, is_alive=app.is_alive, force=force, advance=advance)
+        done = backups.copy_store(
+            opened, open_target, clock=app.clock, is_alive=app.is_alive, force=force, advance=advance
+        )
     counts = {count.what.replace(" ", "_"): {"source": count.source, "target": count.target} for count in done.counts}
     value = {**shown, "counts": counts, "given_back": done.given_back, "seconds": round(done.seconds, 3)}
     return Details(value, text=lambda: _copied_lines(app, done, shown["to"]), effect=f"copied to {shown['to']}")
 
 
-def _copied_lines(app: App, done: CopyResult, target: str) -> Iterator[str]:
+def _copied_lines(app: App, done: backups.CopyResult, target: str) -> Iterator[str]:
     yield from table_lines(app, done.counts, _COUNT_COLUMNS)
     jobs = done.counts[0].target
     rate = f", {jobs / done.seconds:,.0f} jobs a second" if done.seconds > 0.5 else ""
     yield f"copied to {escape_control(target)} in {done.seconds:.1f} s{rate}"
     if done.given_back:
         yield f"{_given_back_text(done.given_back)} in the copy"
-    yield "logs are files and were not copied: they stay where they are"
+    yield "logs are files, and were not copied"
 
 
-_COUNT_COLUMNS: list[Column[TableCount]] = [
+_COUNT_COLUMNS: list[Column[backups.TableCount]] = [
     Column("WHAT", lambda count: count.what),
     Column("SOURCE", lambda count: f"{count.source:,}", right=True),
     Column("TARGET", lambda count: f"{count.target:,}", right=True),
 ]
-
-
-CHUNK_BYTES = 2**16
 
 
 @command("export")
@@ -302,10 +259,12 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
     store = app.open_reads()
     if file is None or file == "-":
         jobs = exporter.export_jobs(store, where, history=history, show_env=False)
-        pieces = exporter.format_records(chain(export_config(store, show_env=False) if rules else (), jobs), chosen)
-        return Raw(exporter.spool(_chunks(pieces)))
+        pieces = exporter.format_records(
+            chain(exporter.export_config(store, show_env=False) if rules else (), jobs), chosen
+        )
+        return Raw(exporter.spool(escape_json(piece).encode() for piece in pieces))
     done = 0
-    beside: list[dict[str, object]] = list(export_config(store, show_env=True)) if rules else []
+    beside: list[dict[str, object]] = list(exporter.export_config(store, show_env=True)) if rules else []
 
     with progress(app, "exporting") as advance:
 
@@ -323,23 +282,6 @@ def export(app: App, file: str | None, form: str | None, history: bool, rules: b
     return Details(
         value, text=lambda: [f"exported {', '.join(counts)} to {escape_control(file)}"], effect=f"exported to {file}"
     )
-
-
-def _chunks(pieces: Iterable[str]) -> Iterator[bytes]:
-    """Chunks of about 64 KiB. Control characters are escaped as JSON."""
-    held: list[str] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= CHUNK_BYTES:
-            yield _encode(held)
-            held, size = [], 0
-    yield _encode(held)
-
-
-def _encode(pieces: list[str]) -> bytes:
-    return escape_json("".join(pieces)).encode()
 
 
 @command("import")
@@ -366,8 +308,8 @@ def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
     if file == "":
         raise InvalidInput("FILE", "the name is empty", hint="give the name of a file, or - for stdin")
     with _open_import_file(app, file) as opened, progress(app, "importing") as advance:
-        done = add_imported(
-            open_records(file, opened),
+        done = importer.import_jobs(
+            importer.open_records(file, opened),
             job_defaults(app.open_reads(), app.environ, cwd=working_directory()),
             reads=app.open_reads,
             open_store=app.open_store,
@@ -384,19 +326,15 @@ def import_jobs(app: App, file: str, rules: bool, dry_run: bool) -> Result:
 @contextmanager
 def _open_import_file(app: App, path: str) -> Iterator[BufferedReader]:
     """Open the file. Read errors, also later ones, become FileUnreadable."""
-    try:
+    with reading(path):
         if path == "-":
             yield cast(Any, app.stdin_bytes)
         else:
             with open(path, "rb") as file:
                 yield file
-    except OSError as error:
-        if error.filename not in (None, path):
-            raise
-        raise FileUnreadable("stdin" if path == "-" else path, error.strerror or str(error), or_stdin=True) from error
 
 
-def _imported_lines(done: ImportResult, *, dry_run: bool) -> Iterator[str]:
+def _imported_lines(done: importer.ImportResult, *, dry_run: bool) -> Iterator[str]:
     beside = [_count_text(kind, len(names)) for kind, many in KINDS.items() if (names := getattr(done, many))]
     yield f"{'would import' if dry_run else 'imported'} {', '.join([plural(done.imported, 'job'), *beside])}"
     if done.skipped:

@@ -18,7 +18,7 @@ from queuectl.cli.errors import INTERRUPTED, REFUSED, Interrupted
 from queuectl.cli.filters import Selection, find_jobs, ids_and_filters, report_not_found
 from queuectl.cli.job_options import OPTION_GROUPS, JobCommand, command_input, job_options, read_flags
 from queuectl.cli.job_view import end_line
-from queuectl.cli.render import Details, Nothing, Raw, Result, Table
+from queuectl.cli.render import Details, Nothing, Raw, Result, StatusLine, Table
 from queuectl.cli.tables import BAR_WIDTH, Column, bar_text
 from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, Unavailable, UsageError
 from queuectl.jobs.model import Job
@@ -72,27 +72,28 @@ def run(
     if app.flags.json:
         return _answer(app, job_id, show_env=show_env)
     app.say(app.paint(f"job {escape_control(job_id)}", "dim"))
-    output = _Output(app, job_id)
-    return Raw(output, exit_code=output.code)
+    return _follow(app, job_id)
 
 
-class _Output:
+def _follow(app: App, job_id: str) -> Raw:
     """The output of the job, until it has ended or the user presses Ctrl-C."""
+    is_interrupted = False
 
-    def __init__(self, app: App, job_id: str) -> None:
-        self._app = app
-        self._job_id = job_id
-        self._is_interrupted = False
+    def job() -> Job:
+        try:
+            return retry_store(app.clock, lambda: app.open_reads().get(job_id))
+        except (StoreBusy, StoreUnreachable) as error:
+            raise _with_follow_hint(error, job_id) from None
 
-    def __iter__(self) -> Iterator[bytes]:
-        app, job_id = self._app, self._job_id
+    def output() -> Iterator[bytes]:
+        nonlocal is_interrupted
         try:
             view, reads = LogView(markers=False), retry_store(app.clock, app.open_reads)
             watch, tell = unserved_watch(app), partial(warn_missing_output, app)
             for piece in logs.follow_logs(reads, app.clock, [job_id], view, host=app.host, watch=watch, tell=tell):
                 yield piece.data
         except KeyboardInterrupt:
-            self._is_interrupted = True
+            is_interrupted = True
             app.say("")  # the terminal has printed ^C
             _warn_still_running(app, job_id)
         except (StoreBusy, StoreUnreachable) as error:
@@ -102,21 +103,17 @@ class _Output:
             raise
         else:
             if app.shows_messages:
-                app.say(end_line(app, self._job()))
+                app.say(end_line(app, job()))
 
-    def code(self) -> int:
-        if self._is_interrupted:
+    def code() -> int:
+        if is_interrupted:
             return INTERRUPTED
         try:
-            return exit_code([self._job()])
+            return exit_code([job()])
         except JobNotFound:  # pruned right after its end
             return REFUSED
 
-    def _job(self) -> Job:
-        try:
-            return retry_store(self._app.clock, lambda: self._app.open_reads().get(self._job_id))
-        except (StoreBusy, StoreUnreachable) as error:
-            raise _with_follow_hint(error, self._job_id) from None
+    return Raw(output(), exit_code=code)
 
 
 def _answer(app: App, job_id: str, *, show_env: bool) -> Result:
@@ -212,11 +209,17 @@ def wait(
 
 
 def _wait_for_batch(app: App, name: str, seconds: float | None) -> Result:
-    store, bar = app.open_reads(), BatchBar(app)
+    store, line = app.open_reads(), StatusLine(app)
+
+    def watch(found: Progress) -> None:
+        # One column less: some terminals wrap after the last one.
+        line.draw(lambda: bar_line(app, found, width=app.width_of(app.stderr) - 1), force=not found.batch.open)
+
     try:
-        ended = wait_batch(store, app.clock, name, timeout=seconds, watch=bar.show)
+        ended = wait_batch(store, app.clock, name, timeout=seconds, watch=watch)
     finally:
-        bar.close()
+        if line.is_drawn:
+            app.write_stderr("\n")
     code = exit_code(first_not_completed(store, name))
     return Details(ended.to_dict(), text=lambda: (), exit_code=code)
 
@@ -228,7 +231,7 @@ def _report_ended(app: App, ended: Sequence[str]) -> None:
 
 batch = group(
     "batch",
-    "Show the progress of batches, which are groups of jobs with a name.",
+    "Show the progress of batches, which are named groups of jobs.",
     examples="""
         queuectl enqueue --file jobs.txt --batch nightly
         queuectl batch show nightly
@@ -284,7 +287,6 @@ def _batch_columns(now_ms: int) -> list[Column[Progress]]:
 
 
 MIN_BAR_WIDTH: Final = 8
-REDRAW_SECONDS: Final = 0.2  # seconds between two drawings
 
 
 def bar_line(app: App, progress: Progress, *, width: int | None = None) -> str:
@@ -307,28 +309,3 @@ def bar_line(app: App, progress: Progress, *, width: int | None = None) -> str:
         text = f" {100 * ended // total:3} %  {', '.join(parts)}"
     length = BAR_WIDTH if width is None else max(MIN_BAR_WIDTH, min(BAR_WIDTH, width - len(text)))
     return bar_text(progress.done, progress.failed, total, width=length, color=app.color_on(app.stdout)) + text
-
-
-class BatchBar:
-    """The line, updated in place, on a terminal only."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._next = 0.0
-        self._is_drawn = False
-
-    def show(self, progress: Progress) -> None:
-        now = self._app.clock.monotonic()
-        if not self._app.shows_messages or (now < self._next and progress.batch.open):
-            return
-        self._next = now + REDRAW_SECONDS
-        # One column less: some terminals wrap after the last one.
-        line = bar_line(self._app, progress, width=self._app.width_of(self._app.stderr) - 1)
-        self._app.stderr.write(f"\r\x1b[K{line}")
-        self._app.stderr.flush()
-        self._is_drawn = True
-
-    def close(self) -> None:
-        if self._is_drawn:
-            self._app.stderr.write("\n")
-            self._app.stderr.flush()

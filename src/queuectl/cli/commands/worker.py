@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,7 +20,7 @@ from queuectl.jobs.model import Worker
 from queuectl.operations.workers import UnresponsiveWorker, WorkerProcesses, restart_workers, stop_workers
 from queuectl.store.enqueue import new_worker_id
 from queuectl.store.types import StopMode
-from queuectl.text import escape_control
+from queuectl.text import escape_control, is_valid_queue
 from queuectl.units import format_duration, humanize_elapsed, humanize_time, parse_duration_ms, to_ms
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ worker = group(
 
 MAX_SLOTS: Final = 1000
 MAX_WEIGHT: Final = 1000
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class WorkerOptions(NamedTuple):
@@ -73,7 +71,7 @@ class WorkerOptions(NamedTuple):
 
 _options: Final = combine_options(
     click.option(
-        "--count", "-c", "--concurrency", "-j", metavar="N", help="Jobs at a time, 1 to 1,000 (default: worker-count)."
+        "--count", "-c", "--concurrency", "-j", metavar="N", help="Concurrent jobs, 1 to 1,000 (default: worker-count)."
     ),
     click.option(
         "--queue",
@@ -114,7 +112,7 @@ def worker_options(function: Function) -> Function:
 
 
 def worker_name(text: str) -> str:
-    if NAME.fullmatch(text):
+    if is_valid_queue(text):
         return text
     raise InvalidInput(
         "--name", f"not a name: {text!r}", hint="up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
@@ -136,7 +134,7 @@ def _queues_and_weights(texts: Sequence[str]) -> dict[str, int | None]:
 
 def _queue_and_weight(text: str) -> tuple[str, int | None]:
     name, equals, weight = text.partition("=")
-    if not NAME.fullmatch(name):
+    if not is_valid_queue(name):
         raise InvalidInput("--queue", f"not the name of a queue: {name!r}", hint="for example, --queue default")
     if not equals:
         return name, None
@@ -151,13 +149,13 @@ def _queue_and_weight(text: str) -> tuple[str, int | None]:
         queuectl worker start --count 4
         # in the background
         queuectl worker start --count 4 --detach
-        # until no job is left
+        # exit when no job is left
         queuectl worker start --drain
-        # the queue urgent first
+        # serve the queue urgent before the queue default
         queuectl worker start -q urgent -q default
         # only commands that a policy allows
         queuectl worker start --policy /etc/queuectl/policy.toml
-        # five jobs of high for one of low, while both have some
+        # start five jobs of high for each job of low, while both have jobs
         queuectl worker start -q high=5 -q low=1
     """,
 )
@@ -183,7 +181,7 @@ def worker_start(
         code = worker_setup.start_in_foreground(app, options, name, ready_fd=ready_fd, left=left, supervisor=supervisor)
         return Nothing(exit_code=code)
     started = worker_setup.start_in_background(app, options, name)
-    line = f"worker {started.id} is up (pid {started.pid}); its log: {escape_control(started.log)}"
+    line = f"started worker {started.id} (pid {started.pid}); log: {escape_control(started.log)}"
     return Details(started._asdict(), text=lambda: [line], id=started.id)
 
 
@@ -234,10 +232,10 @@ def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
     name, pid = silent.worker.id, silent.worker.pid
     if not silent.is_stopped:
         return (
-            f"worker {name} does not answer: no sign of it for {humanize_elapsed(app.settings.lease_ms)}; still waiting"
+            f"worker {name} does not respond: no heartbeat for {humanize_elapsed(app.settings.lease_ms)}; still waiting"
         )
-    more = "when it is time, it is woken to end" if ends else f"kill -CONT {pid} lets it go on, --now ends it"
-    return f"worker {name} does not answer: its process {pid} is stopped; {more}"
+    more = "it is resumed when its time is up" if ends else f"kill -CONT {pid} resumes it, --now stops it"
+    return f"worker {name} does not respond: its process {pid} is suspended; {more}"
 
 
 @worker.subcommand(
@@ -250,7 +248,7 @@ def _silent_text(app: App, silent: UnresponsiveWorker, *, ends: bool) -> str:
         queuectl worker stop --now
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_workers)
 @click.option("--timeout", metavar="TIME", help="Stop running jobs after this time: 90, 90s, 5m.")
 @click.option("--now", is_flag=True, help="Stop running jobs now and return them to pending.")
 @click.option("--all", "everywhere", is_flag=True, help="Include workers on other hosts.")
@@ -266,7 +264,9 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
     if not targets and not refused:
         message = "no worker is running"
         if registered:
-            message = f"no worker of this home is running; {len(registered)} elsewhere: queuectl worker stop --all"
+            message = (
+                f"no worker of this data directory is running; {len(registered)} elsewhere: queuectl worker stop --all"
+            )
         return Lines([message], {"done": [], "refused": []})
     mode = StopMode.NOW if now else StopMode.FINISH
     stopped = stop_and_wait(app, targets, mode=mode, timeout=seconds)
@@ -281,7 +281,7 @@ def worker_stop(app: App, ids: tuple[str, ...], timeout: str | None, now: bool, 
         queuectl worker restart
     """,
 )
-@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=complete_workers)
+@click.argument("ids", nargs=-1, metavar="[ID...]", shell_complete=complete_workers)
 def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
     """Restart workers in place, with the same process, options and terminal, for example after an upgrade.
 
@@ -289,7 +289,7 @@ def worker_restart(app: App, ids: tuple[str, ...]) -> Result:
     """
     targets, refused = named_workers(app, app.open_reads().workers(), ids, everywhere=False)
     if not targets and not refused:
-        return Lines(["no worker of this home is running"], {"done": [], "refused": []})
+        return Lines(["no worker of this data directory is running"], {"done": [], "refused": []})
     patience = RESTART_SECONDS + 2 * app.settings.heartbeat_ms / 1000
     answer = restart_workers(app.open_store(), app.clock, targets, is_alive=app.is_alive, patience=patience)
     return Done(answer.done, refused=[*refused, *answer.refused], verb="restarted")

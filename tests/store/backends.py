@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from queuectl.clock import Clock
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests import postgres
 from tests.store.blank import put_blank_store
 

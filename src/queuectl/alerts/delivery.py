@@ -19,7 +19,7 @@ from queuectl.settings import Settings
 from queuectl.store.alerts import notification_job
 from queuectl.store.audit import alert_tested
 from queuectl.store.enqueue import new_job_ids
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.webhooks.delivery import deliver_alert
 from queuectl.webhooks.rules import redact_url
 
@@ -47,8 +47,8 @@ class AlertDelivery:
         """Send a test notification now. Only the audit log changes, before anything runs.
 
         Returns the response as text. Raises AlertNotFound, WebhookRefused, WebhookUnanswered, CommandRefused or CommandFailed."""
-        alert = self._store.alert(name)
-        self._store.note(alert_tested(alert))
+        alert = self._store.alerts.get(name)
+        self._store.audit.add(alert_tested(alert))
         figures = measure(self._store, [alert], here=here(self._environ), settings=self._settings)
         value = measure_alert(alert, figures).value or 0
         return self.deliver(alert, Notification(new_job_ids(1)[0], AlertEvent.TEST, value, figures.now_ms))

@@ -19,7 +19,8 @@ from queuectl.maintenance.liveness import last_seen_ms
 from queuectl.settings import Settings
 from queuectl.store.alerts import notification_job
 from queuectl.store.enqueue import new_job_ids
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 
 CHECK_INTERVAL: Final = 2.0  # seconds, as all of these
 IDLE_INTERVAL: Final = 5.0  # without alerts
@@ -56,7 +57,7 @@ class AlertTask:
             return min(self._again, self._looked + MIN_INTERVAL)
         self._looked = now
         try:
-            alerts = self._store.alerts()
+            alerts = self._store.alerts.all()
             self._again = now + (CHECK_INTERVAL if alerts else IDLE_INTERVAL)
             sent = check(self._store, here=self._here, settings=self._settings, alerts=alerts)
         except (StoreFailed, StoreFull, StoreReadOnly, StoreRefused) as exc:
@@ -80,7 +81,7 @@ def check(
     deliver: Deliver | None = None,
 ) -> list[Sent]:
     """Evaluate all alerts. `deliver`: sends a notification if no worker is alive; None: the caller is a worker."""
-    found = store.alerts() if alerts is None else alerts
+    found = store.alerts.all() if alerts is None else alerts
     if not found:
         return []
     figures = measure(store, found, here=here, settings=settings)
@@ -110,7 +111,7 @@ def measure(reads: Reads, alerts: Sequence[Alert], *, here: Here, settings: Call
     return Measurements(
         now_ms,
         dead={queue: states.get(State.DEAD, 0) for queue, states in tally.items()},
-        died={within: reads.died_since(now_ms - within) for within in periods},
+        died={within: reads.alerts.died_since(now_ms - within) for within in periods},
         oldest=reads.oldest_waiting_ms() if Kind.OLDEST in kinds else {},
         served=[
             (worker.queues, seen_ms)
@@ -128,7 +129,7 @@ def _queue(store: Store, before: Alert, after: Alert, notification: Notification
         after = after._replace(untold=(), tried_ms=None)
     if not _is_worth_writing(before, after, notifications):
         return []
-    if not store.update_alert(after, [notification_job(after, one) for one in notifications]):
+    if not store.alerts.update(after, [notification_job(after, one) for one in notifications]):
         return []  # another process was faster
     return [Sent(after, one, by_job=True) for one in notifications]
 
@@ -142,7 +143,7 @@ def _direct(
     is_ours = after.has_unsent(_checked_ms(after))
     if is_ours:
         after = after._replace(tried_ms=_checked_ms(after))
-    if not _is_worth_writing(before, after, ()) or not store.update_alert(after) or not is_ours:
+    if not _is_worth_writing(before, after, ()) or not store.alerts.update(after) or not is_ours:
         return []
     sent: list[Sent] = []
     for one in after.untold:
@@ -160,11 +161,11 @@ def _remove_unsent(store: Store, name: str, notification: str) -> None:
     """Remove a delivered notification. Retry if other processes write the alert at the same time."""
     for _ in range(MAX_WRITE_ATTEMPTS):
         try:
-            alert = store.alert(name)
+            alert = store.alerts.get(name)
         except AlertNotFound:
             return
         rest = tuple(one for one in alert.untold if one.id != notification)
-        if rest == alert.untold or store.update_alert(
+        if rest == alert.untold or store.alerts.update(
             alert._replace(untold=rest, tried_ms=alert.tried_ms if rest else None)
         ):
             return

@@ -10,7 +10,8 @@ from queuectl.errors import AlertNotFound, InvalidInput, UsageError
 from queuectl.jobs import fields
 from queuectl.jobs.model import BulkResult, Refusal
 from queuectl.store.alerts import last_notifications
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
 from queuectl.webhooks.rules import parse_url
@@ -68,7 +69,7 @@ def add(request: AlertRequest, *, cwd: str, reads: Callable[[], Reads], open_sto
     store = open_store()
     # With the clock of the database, which may differ from that of this host.
     alert = parse_alert(request, cwd=cwd, now_ms=store.now_ms())
-    store.add_alert(alert)
+    store.alerts.add(alert)
     return alert
 
 
@@ -76,8 +77,8 @@ def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: 
     answer = BulkResult([], [])
     for name in dict.fromkeys(names):
         try:
-            reads().alert(name)  # before open_store, which creates a database
-            open_store().remove_alert(name)
+            reads().alerts.get(name)  # before open_store, which creates a database
+            open_store().alerts.remove(name)
         except AlertNotFound as error:
             answer.refused.append(Refusal(name, error))
         else:
@@ -86,7 +87,7 @@ def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: 
 
 
 def firing(reads: Reads) -> list[Alert]:
-    return [alert for alert in reads.alerts() if alert.is_firing]
+    return [alert for alert in reads.alerts.all() if alert.is_firing]
 
 
 def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:

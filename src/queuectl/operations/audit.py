@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from queuectl.cron.schedule import format_time
 from queuectl.jobs.audit import Entry
 from queuectl.operations.query import parse_count, parse_since
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 
 
 class Recorded(NamedTuple):
@@ -54,7 +54,7 @@ def records(
     `before`: only those older than the entry with this number."""
     since_ms = 0 if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms)
     has = None if subject is None else json.dumps(subject, ensure_ascii=False)
-    found = map(Recorded.of, reads.audit(since_ms=since_ms, has=has, newest=True, behind=before))
+    found = map(Recorded.of, reads.audit.entries(since_ms=since_ms, has=has, newest=True, behind=before))
     chosen = (
         one
         for one in found

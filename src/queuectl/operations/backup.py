@@ -22,7 +22,8 @@ from queuectl.logs.parent_logs import FOLDER_SUFFIX, SUFFIX, remove_folders
 from queuectl.logs.rotation import ROTATED_SUFFIX
 from queuectl.operations.copy import Advance, CopyResult, copy_store
 from queuectl.operations.export import publish
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.units import from_ms
 
 PARTIAL = ".partial"
@@ -89,7 +90,11 @@ def reset_store(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Wo
 
 def count_kept(store: Reads) -> dict[str, int]:
     """The number of schedules, queues with settings, and alerts, which a reset keeps."""
-    return {"schedules": len(store.schedules()), "queues": len(store.rules()), "alerts": len(store.alerts())}
+    return {
+        "schedules": len(store.schedules.all()),
+        "queues": len(store.queues.rules()),
+        "alerts": len(store.alerts.all()),
+    }
 
 
 def require_no_workers(store: Reads, *, verb: str, home: str, is_alive: Callable[[Worker], bool]) -> None:

@@ -10,7 +10,7 @@ from queuectl.errors import WaitTimeout
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import WAITING, State
 from queuectl.operations.wait import IDLE_FACTOR, POLL_SECONDS, retrying_reads
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import RECENT_MS, Batch, Filter
 from queuectl.units import from_ms, iso
 
@@ -76,12 +76,12 @@ class Progress(NamedTuple):
 
 
 def progress(store: Reads, name: str) -> Progress:
-    return Progress(store.batch(name), store.now_ms())
+    return Progress(store.batches.get(name), store.now_ms())
 
 
 def all_progress(store: Reads) -> list[Progress]:
     now_ms = store.now_ms()
-    return [Progress(batch, now_ms) for batch in store.batches()]
+    return [Progress(batch, now_ms) for batch in store.batches.all()]
 
 
 def wait(

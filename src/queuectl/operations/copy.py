@@ -18,7 +18,7 @@ from queuectl.jobs.model import Worker
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.priority import Ageing, Standing, parse_ageing, rank
 from queuectl.jobs.states import TRANSITIONS, Event, State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import TABLES, Dump, Load
 from queuectl.store.types import Row
@@ -57,14 +57,14 @@ def copy_store(
     name of the source for the audit log.
     """
     began = clock.monotonic()
-    with source.dump() as dump:
+    with source.transfers.dump() as dump:
         if not force:
             _require_idle(source, dump, is_alive=is_alive)
         target = open_target()
         try:
-            if source.identity() == target.identity():
+            if source.transfers.identity() == target.transfers.identity():
                 raise SameStore(target.shown)
-            with target.load() as load:
+            with target.transfers.load() as load:
                 if replace:
                     load.clear()
                 elif not load.is_untouched():

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from queuectl.jobs.dependencies import DependencyState, Need
 from queuectl.jobs.model import Job
 from queuectl.operations.bulk import BULK_BATCH_SIZE, find_jobs
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Link
 
 MAX_DEPENDENCIES: Final = 10_000  # in each direction

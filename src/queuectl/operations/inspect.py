@@ -12,7 +12,7 @@ from queuectl.jobs.stats import Spread, Throughput
 from queuectl.operations.explain import running_of_key, with_reason
 from queuectl.operations.logs import read_output_tail
 from queuectl.operations.query import MAX_SORTED_JOBS, check_sortable, cursor_position, format_cursor, parse_cursor
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE
 
@@ -101,7 +101,7 @@ def show(
     job = store.get(job_id)
     end = read_output_tail(store, job, history, host=host, limit=output_limit)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    load = store.brakes().get(job.queue)
+    load = store.queues.loads().get(job.queue)
     job = with_reason(job, alive, store.now_ms(), load=load, of_key=running_of_key(store, job, load))
     if end is None:
         return JobDetails(job, history, None)
@@ -135,7 +135,7 @@ def page(
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
     tally = store.tally()
     of_jobs = without_webhook_queue(tally)
-    rules = store.rules()
+    rules = store.queues.rules()
     oldest = store.oldest_waiting_ms()
     workers = store.workers()
     alive = list(filter(is_alive, workers))
@@ -149,7 +149,7 @@ def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
         ],
         oldest_waiting_ms=max(without_webhook_queue(oldest).values(), default=None),
         lost=len(workers) - len(alive),
-        firing=tuple(alert.name for alert in store.alerts() if alert.is_firing),
+        firing=tuple(alert.name for alert in store.alerts.all() if alert.is_firing),
     )
 
 

@@ -10,7 +10,7 @@ from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, WaitTimeou
 from queuectl.jobs.model import Job, Worker
 from queuectl.jobs.states import State, is_final
 from queuectl.operations.bulk import find_jobs
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.text import WEBHOOK_QUEUE
 
 POLL_SECONDS: Final = 0.02
@@ -163,15 +163,19 @@ def retrying_reads(store: Reads, clock: Clock, *, until: float | None = None) ->
 
 
 class _RetryingReads:
-    def __init__(self, store: Reads, clock: Clock, until: float | None) -> None:
+    """A store, or one of its parts."""
+
+    def __init__(self, store: Any, clock: Clock, until: float | None) -> None:
         self._store = store
         self._clock = clock
         self._until = until
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if not callable(found):
+        if isinstance(found, bool | str):
             return found
+        if not callable(found):
+            return _RetryingReads(found, self._clock, self._until)
         return lambda *args, **kwargs: retry_store(self._clock, lambda: found(*args, **kwargs), until=self._until)
 
     def jobs(self, *args: Any, **kwargs: Any) -> Any:

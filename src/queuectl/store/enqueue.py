@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from queuectl.jobs.priority import Ageing, ByEnqueues, Standing, rank
 from queuectl.jobs.spec import NewJob, PackedLimits, QueueDefaults
-from queuectl.store.transactions import OUTSIDE, Keys, Transactions, Transitions
+from queuectl.store.transactions import OUTSIDE, Keys, StoreBase, Transactions, Transitions
 from queuectl.store.types import Enqueued, Request, Row
 
 if TYPE_CHECKING:
+    from queuectl.jobs.audit import Actor
     from queuectl.store.dependencies import Entering, NewLinks
     from queuectl.store.unique import UniquePlan
 
@@ -161,11 +163,15 @@ def _json(value: object) -> str:
 # ── the transaction ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class EnqueueSteps:
+class EnqueueSteps(ABC):
     """Base of the two dialects: the steps of an enqueue, within its transaction."""
 
     def __init__(self, tx: Transactions) -> None:
         self._tx = tx
+
+    @abstractmethod
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None, idempotency: Request | None) -> Enqueued:
+        """See EnqueueStore."""
 
     def add(
         self,
@@ -188,17 +194,17 @@ class EnqueueSteps:
             replace(self._tx, old, transitions, now_ms=now, ageing=ageing)
         self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
 
+    @abstractmethod
     def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
         """The ranking rule, and `count` new sequence numbers. `given`: IDs that must not exist. Raises DuplicateId."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert_rows(self, group: InsertGroup, rows: Iterator[Row]) -> None:
         """Insert the rows of a group, and their tags."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert_links(self, links: NewLinks, new: Mapping[str, int]) -> None:
         """Store the dependencies of jobs that were inserted. `new`: their sequence numbers."""
-        raise NotImplementedError
 
     def insert(
         self,
@@ -298,6 +304,42 @@ def _audited(job: NewJob) -> dict[str, object]:
         command = command[:MAX_AUDITED_CHARS] + "…"
     fields = {"queue": job.queue, "priority": job.priority, "batch": job.batch, "unique": job.unique_key}
     return {"command": command, **{name: value for name, value in fields.items() if value is not None}}
+
+
+class EnqueueStore(StoreBase):
+    """The part of a store that `queuectl enqueue` needs."""
+
+    def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
+        super().__init__(tx)
+        self.enqueuer = enqueuer
+
+    @property
+    def actor(self) -> Actor | None:
+        """The user that audit entries name; None: no entries are written."""
+        return self.tx.actor
+
+    @actor.setter
+    def actor(self, actor: Actor | None) -> None:
+        self.tx.actor = actor
+
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
+    ) -> Enqueued:
+        """Add jobs, all or none, and return their IDs in the order given.
+
+        At most one job with a unique key waits or runs at any time, also with concurrent callers; the jobs of one call are
+        handled one after the other. If the key of a job is taken, jobs/unique.py decides: the result has the ID of the
+        existing job, or that job is cancelled. Skipped jobs do not count as enqueued. A dependency on a skipped job is one on
+        the existing job. `on_complete` is enqueued when all jobs of its batch have ended.
+
+        Raises DuplicateId if an ID is taken or given twice, KeyTaken if a key is and that is an error, BatchComplete,
+        BatchDiffers, and for dependencies ParentNotFound, ParentEnded (the parent can no longer end as required) or
+        InvalidInput (a cycle).
+
+        With `idempotency`, the same request within 24 hours adds nothing and gets the same answer, also while the first one is
+        in progress. Another request with the same key raises KeyReused.
+        """
+        return self.enqueuer.enqueue(jobs, on_complete=on_complete, idempotency=idempotency)
 
 
 # ── idempotency keys ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -129,21 +129,27 @@ class Schedules:
         self._enqueuer = enqueuer
         self._resolver = resolver
 
-    def schedules(self) -> list[Schedule]:
+    def all(self) -> list[Schedule]:
+        """All schedules, by name."""
         return [read_schedule(row) for row in self._tx.all("schedules")]
 
-    def schedule(self, name: str) -> Schedule:
+    def get(self, name: str) -> Schedule:
+        """Raises ScheduleNotFound."""
         return self._read("schedule", name)
 
-    def schedule_runs(self, name: str, *, limit: int, fired: bool = False) -> list[PastRun]:
+    def runs(self, name: str, *, limit: int, fired: bool = False) -> list[PastRun]:
+        """The past runs of a schedule, the latest first; `fired`: only those that enqueued a job. At most RUNS_KEPT are
+        kept."""
         return [past_run(row) for row in self._tx.all("ticks", {"schedule": name, "fired": fired, "limit": limit})]
 
-    def schedule_checks(self, *, limit: int) -> list[ScheduleCheck]:
+    def checks(self, *, limit: int) -> list[ScheduleCheck]:
+        """The schedules that have to be evaluated next, the earliest first."""
         now = self._tx.clock.now_ms()
         return [ScheduleCheck(name, max(0, at - now)) for name, at in self._tx.all("looks", {"limit": limit})]
 
     @retry_conflicts
-    def add_schedule(self, schedule: Schedule) -> None:
+    def add(self, schedule: Schedule) -> None:
+        """Raises ScheduleExists if the name is taken."""
         with self._tx.write(notify=True):
             self.insert(schedule)
             self._tx.record(scheduled(None, schedule))
@@ -154,7 +160,14 @@ class Schedules:
             raise ScheduleExists(schedule.name)
 
     @retry_conflicts
-    def change_schedule(self, name: str, rule: Rule) -> ScheduleChange | None:
+    def change(self, name: str, rule: Rule) -> ScheduleChange | None:
+        """Let `rule` decide about a schedule, and write its decision: the schedule, its runs and their jobs, in one transaction
+        that excludes other decisions about it. Returns what was written, None if the rule returned None. Raises
+        ScheduleNotFound.
+
+        A run that was decided before is skipped, with its job, so each is enqueued once. The rule may be called again after a
+        conflict with another transaction.
+        """
         try:
             with self._tx.write("hold_ageing", notify=True) as transitions:
                 change, written = self._apply(name, rule, transitions)
@@ -180,7 +193,9 @@ class Schedules:
         return change, written
 
     @retry_conflicts
-    def remove_schedule(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Also removes its past runs. Its jobs stay; one that was held back until earlier ones ended is released. Raises
+        ScheduleNotFound."""
         with self._tx.write(notify=True):
             schedule = self._read(self._tx.locked_schedule, name)
             self._tx.execute("remove_schedule", {"name": name})

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, JobNotFound
 from queuectl.settings import Settings
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.webhooks.client import SIGNATURE_HEADER, Response, post, sign
 from queuectl.webhooks.rules import Origin, WebhookEvent, parse_url
 
@@ -115,4 +116,4 @@ class WebhookTask:
         self._store = store
 
     def step(self, now: float) -> float:
-        return now if self._store.enqueue_webhooks() else now + CHECK_INTERVAL
+        return now if self._store.webhooks.enqueue() else now + CHECK_INTERVAL

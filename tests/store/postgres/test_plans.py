@@ -287,7 +287,7 @@ CHOOSING: Final[dict[str, dict[str, Any]]] = {
 def test_a_claim_by_limits_reads_few_of_many(store: PostgresStore) -> None:
     """By what they do, not by their plans: with many rows the planner may like another join better."""
     for queue, rule in LIMITED.items():
-        store.set_rules(queue, rule)
+        store.queues.set_rules(queue, rule)
     for queue in (*LIMITED, "open"):
         store.enqueue([new_job(queue=queue, key="k" if queue == "keyed" else None)] * 300)
     store.enqueue([new_job(queue="array", key="array:1", places=1)] * 300)

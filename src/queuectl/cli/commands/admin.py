@@ -31,7 +31,8 @@ from queuectl.operations.backup import reset_store as reset_store
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.text import escape_control, plural
 from queuectl.units import humanize_time, parse_duration_ms
 

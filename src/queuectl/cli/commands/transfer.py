@@ -57,7 +57,7 @@ from queuectl.store.open import (
     store_file_of,
     store_path,
 )
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.text import escape_control, escape_json, plural
 
 db = group(
@@ -130,7 +130,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
 class _Source:
     def __init__(self, store: Store) -> None:
         self.store = store
-        with store.dump() as dump:
+        with store.transfers.dump() as dump:
             self.counts = dump.counts()
 
 

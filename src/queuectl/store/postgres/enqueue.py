@@ -33,17 +33,16 @@ LONG_ENQUEUE_JOBS: Final = 10_000  # jobs in one call that may take longer than 
 
 
 class PostgresEnqueuer(EnqueueSteps):
+    _tx: PostgresTransactions
+
     def __init__(self, tx: PostgresTransactions, resolver: PostgresResolver) -> None:
         super().__init__(tx)
-        self._postgres = tx
         self._db = tx.db
         self._resolver = resolver
 
     @retry_conflicts
-    def enqueue(
-        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
-    ) -> Enqueued:
-        """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: either all jobs are
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None, idempotency: Request | None) -> Enqueued:
+        """See EnqueueStore. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: either all jobs are
         enqueued or none. Its hint tells how to find out; callers that choose the IDs get DuplicateId when they try again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
@@ -61,7 +60,7 @@ class PostgresEnqueuer(EnqueueSteps):
         first = [Query(SQL["hold_ageing"]), *(_seq_queries(given, len(ids)) if is_plain else ())]
         plan: UniquePlan | None = None
         links: NewLinks | None = None
-        tx = self._postgres
+        tx = self._tx
         try:
             with self._db.transaction(*first, after=tx.notification(), seconds=seconds) as (_, *results):
                 transitions, now = Transitions(), tx.clock.now_ms()

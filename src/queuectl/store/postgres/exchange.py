@@ -20,6 +20,7 @@ from queuectl.jobs.outcome import Ending, Settlement, settle_abandoned, settle_c
 from queuectl.jobs.states import WAITING
 from queuectl.store.admission import claimed_keys, earliest, filled, frees_slots, without
 from queuectl.store.audit import refused
+from queuectl.store.claims import Claims
 from queuectl.store.conflicts import TransactionConflict, retry_conflicts
 from queuectl.store.enqueue import new_tokens
 from queuectl.store.postgres.claim_cursor import ClaimCursor
@@ -29,8 +30,9 @@ from queuectl.store.postgres.dependencies import PostgresResolver
 from queuectl.store.postgres.errors import ConnectionLost
 from queuectl.store.postgres.migrate import set_clock
 from queuectl.store.postgres.notify import NotifyWakeup
-from queuectl.store.postgres.reads import PostgresReads, check_privileges, privileges_query
+from queuectl.store.postgres.privileges import check_privileges, privileges_query
 from queuectl.store.postgres.transactions import PostgresTransactions, admission_queries
+from queuectl.store.reads import Reads
 from queuectl.store.rows import RunResult, exit_of, log_of, run_result, to_milliseconds
 from queuectl.store.transactions import Query
 from queuectl.store.types import (
@@ -91,16 +93,17 @@ class UnknownCommit:
         self._found = [*claims, *self._found]
 
 
-class PostgresClaims:
-    def __init__(self, tx: PostgresTransactions, reads: PostgresReads, resolver: PostgresResolver) -> None:
-        self._tx = tx
+class PostgresClaims(Claims):
+    _tx: PostgresTransactions
+
+    def __init__(self, tx: PostgresTransactions, reads: Reads, resolver: PostgresResolver) -> None:
+        super().__init__(tx)
         self._db = tx.db
         self._clock = tx.clock
         self._reads = reads
         self._resolver = resolver
         self.limited = LimitedClaims(tx)
         self.cursor = ClaimCursor()
-        self.decide = resolver.decide
         self._unknown = UnknownCommit()
         self._is_limited = False  # whether some queue was paused or limited at the last exchange
         self._wakeup: NotifyWakeup | None = None
@@ -115,7 +118,7 @@ class PostgresClaims:
         ends: Sequence[End] = (),
         claim: ClaimRequest | None = None,
     ) -> Exchange:
-        """As in the protocol, in one round trip; where queues are limited or have weights, the claim follows in a transaction of its
+        """As in Claims, in one round trip; where queues are limited or have weights, the claim follows in a transaction of its
         own. If the connection is lost before the answer, the same may be sent again: ends that were written are returned as
         settled, and jobs that were claimed are returned."""
         claims = self._unknown_claims(worker, 0 if claim is None else claim.limit + claim.calls)
@@ -220,7 +223,7 @@ class PostgresClaims:
 
     @retry_conflicts
     def fence(self, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
-        """As in the protocol. A worker may have been stopped during a transaction: no timeout of the server ends it, and it would
+        """As in Claims. A worker may have been stopped during a transaction: no timeout of the server ends it, and it would
         hold its locks until the worker continues. So the transaction is terminated first."""
         started_at, beats = last_heartbeat or (None, None)
         meant = {"id": worker, "started_at": started_at, "beats": beats}
@@ -275,7 +278,7 @@ class PostgresClaims:
 
     @retry_conflicts
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
-        """As in the protocol. Also sets the clock, reconnects the wake-up and folds the counters."""
+        """As in Claims. Also sets the clock, reconnects the wake-up and folds the counters."""
         state = "stopping" if stopping else "running"
         values = {"id": worker, "slots": slots, "state": state, "now": self._clock.now_ms()}
         fold = Query(SQL["fold"], {"many": FOLD_FROM, "limit": MAX_FOLDED})

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.priority import Ageing
-from queuectl.store.admin import ageing_values
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection
+from queuectl.store.queues import ageing_values
 from queuectl.store.transactions import Keys, Parameters, Query, Transactions, Transitions
 from queuectl.store.types import Row
 

@@ -35,13 +35,13 @@ from queuectl.store.admission import (
     with_places,
 )
 from queuectl.store.audit import refused
+from queuectl.store.claims import Claims, Wakeup
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP, MAX_CHILDREN_WITH_ENDS, NOTHING_RESOLVED, Moment
 from queuectl.store.enqueue import new_tokens
-from queuectl.store.protocol import Wakeup
+from queuectl.store.reads import Reads
 from queuectl.store.rows import RunResult, exit_of, run_result, to_milliseconds
 from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
 from queuectl.store.sqlite.dependencies import SqliteResolver
-from queuectl.store.sqlite.reads import SqliteReads
 from queuectl.store.sqlite.wakeup import NoWakeup, PipeWakeup
 from queuectl.store.transactions import GIVEN_BACK, REFUSED, Transitions, read_ageing
 from queuectl.store.types import (
@@ -82,13 +82,14 @@ SETTLE: Final = _by_position(
 )  # fmt: skip
 
 
-class SqliteClaims:
-    def __init__(self, tx: SqliteTransactions, reads: SqliteReads, resolver: SqliteResolver) -> None:
-        self._tx = tx
+class SqliteClaims(Claims):
+    _tx: SqliteTransactions
+
+    def __init__(self, tx: SqliteTransactions, reads: Reads, resolver: SqliteResolver) -> None:
+        super().__init__(tx)
         self._db = tx.db
         self._reads = reads
         self._resolver = resolver
-        self.decide = resolver.decide
 
     def exchange(
         self,

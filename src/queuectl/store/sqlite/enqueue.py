@@ -11,12 +11,10 @@ from queuectl import errors
 from queuectl.jobs.priority import Ageing
 from queuectl.jobs.spec import NewJob
 from queuectl.store.enqueue import EnqueueSteps, InsertGroup, new_job_ids, tag_rows
-from queuectl.store.sqlite.connection import SQL, Connection, SqliteTransactions
+from queuectl.store.sqlite.connection import SQL, SqliteTransactions
 from queuectl.store.types import Enqueued, Request, Row
 
 if TYPE_CHECKING:
-    from queuectl.clock import Clock
-    from queuectl.jobs.audit import Actor
     from queuectl.store.dependencies import NewLinks
     from queuectl.store.unique import UniquePlan
 
@@ -24,15 +22,14 @@ ROWS_PER_STATEMENT: Final = 50
 
 
 class SqliteEnqueuer(EnqueueSteps):
+    _tx: SqliteTransactions
+
     def __init__(self, tx: SqliteTransactions) -> None:
         super().__init__(tx)
         self._db = tx.db
-        self._sqlite = tx
 
-    def enqueue(
-        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
-    ) -> Enqueued:
-        tx = self._sqlite
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None, idempotency: Request | None) -> Enqueued:
+        tx = self._tx
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
         ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
         answer = Enqueued(ids)
@@ -112,22 +109,3 @@ class SqliteEnqueuer(EnqueueSteps):
                 return id_
             seen.add(id_)
         return None
-
-
-class SqliteEnqueueStore:
-    """The part of the store that `queuectl enqueue` needs, see `protocol.Enqueuer`."""
-
-    def __init__(self, db: Connection, clock: Clock) -> None:
-        self._tx = SqliteTransactions(db, clock)
-        self.close = self._tx.close
-        self.config = self._tx.config
-        self.queue_defaults = self._tx.queue_defaults
-        self.enqueue = SqliteEnqueuer(self._tx).enqueue
-
-    @property
-    def actor(self) -> Actor | None:
-        return self._tx.actor
-
-    @actor.setter
-    def actor(self, actor: Actor | None) -> None:
-        self._tx.actor = actor

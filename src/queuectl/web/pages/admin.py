@@ -38,7 +38,7 @@ def stop_worker(session: WebSession, ask: PageRequest) -> View | Notice:
         jobs = "Running jobs are killed and requeued" if now else "Running jobs finish"
         label, text = "Stop now" if now else "Stop", f"{jobs}, then the worker stops."
         return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
-    session.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
+    session.open_store().claims.request_stop(name, StopMode.NOW if now else StopMode.FINISH)
     how = "kills its jobs and stops" if now else "finishes its running jobs and stops"
     return done(f"Worker {name} {how}")
 

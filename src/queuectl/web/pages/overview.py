@@ -11,7 +11,7 @@ from queuectl.alerts.rules import Alert, Kind
 from queuectl.jobs.model import Worker
 from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.inspect import without_webhook_queue
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
@@ -164,7 +164,7 @@ MAX_QUEUES_SHOWN = 15  # the busiest ones
 
 def show(session: WebSession, ask: PageRequest) -> View:
     reads, workers = session.reads, sorted(session.workers(), key=lambda worker: worker.id)
-    tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
+    tally, rules, oldest = reads.tally(), reads.queues.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in without_webhook_queue(tally).values()) for state in State}
     last_dead, now_ms = _last_dead(reads, counts[State.DEAD]), reads.now_ms()

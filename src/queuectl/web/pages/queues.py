@@ -68,7 +68,7 @@ def _undo_pause(name: str, paused: bool, session: WebSession) -> Notice:
 
 def _set(session: WebSession, name: str, ask: PageRequest) -> Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
-    before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
+    before, rules = _rules(use.view(session.reads, name)), session.reads.queues.rules().get(name, QueueSettings())
     given = {rule: ask.form.one(rule) for rule in RULES if ask.form.has(rule)}
     changes = {
         rule: use.NO_VALUE if text is None else text for rule, text in given.items() if text != _text(before[rule])

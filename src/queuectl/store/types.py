@@ -136,11 +136,6 @@ class Start(NamedTuple):
     age: float
     log_from: int | None = None
 
-    @property
-    def log(self) -> str | None:
-        """The log of the job, which begins with its first output."""
-        return None if self.log_from is None else self.claim.log
-
 
 class End(NamedTuple):
     """The run of `claim` has ended. It began `age` seconds ago and took `duration` seconds, by the monotonic clock."""

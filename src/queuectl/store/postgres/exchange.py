@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Ending, Settlement, settle_abandoned, settle_cancelled
+from queuectl.jobs.outcome import Settlement, settle_abandoned
 from queuectl.jobs.states import WAITING
+from queuectl.store import rows
 from queuectl.store.admission import claimed_keys, earliest, filled, frees_slots, without
 from queuectl.store.audit import refused
 from queuectl.store.claims import Claims
@@ -33,7 +34,6 @@ from queuectl.store.postgres.notify import NotifyWakeup
 from queuectl.store.postgres.privileges import check_privileges, privileges_query
 from queuectl.store.postgres.transactions import PostgresTransactions, admission_queries
 from queuectl.store.reads import Reads
-from queuectl.store.rows import RunResult, exit_of, log_of, run_result, to_milliseconds
 from queuectl.store.transactions import Query
 from queuectl.store.types import (
     ClaimRequest,
@@ -130,7 +130,7 @@ class PostgresClaims(Claims):
         order = None if claim is None or not tokens else ClaimOrder(worker, claim, tokens, now)
         queries = {"hold": Query(SQL["hold_worker"], {"worker": worker})}
         if starts:
-            began = json.dumps([_start_row(one, now) for one in starts])
+            began = json.dumps([rows.started(one, now=now) for one in starts])
             queries["start"] = Query(SQL["start"], {"starts": began, "worker": worker})
         # Before the ends: a settled run has no token any more.
         queries |= _output_queries(outputs, worker=worker)
@@ -210,9 +210,9 @@ class PostgresClaims(Claims):
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
-                result = RunResult(None, now, None, None, *span, log=log_of(claim, span.log_from))
+                result = rows.lost_result(claim, span, now=now)
                 rescued.append(Rescued(claim, settlement))
-                ends.append(_end_row(claim, settlement, result, now=now, cancelled=is_cancelled))
+                ends.append(_end_row(claim, settlement, result, now=now, is_cancel=is_cancelled))
             if ends:
                 self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
                 keys = claimed_keys(one.claim for one in rescued)
@@ -341,7 +341,7 @@ class PostgresClaims(Claims):
             if token not in written and self._unknown.is_about_end(token):
                 found = self._tx.all("was_settled", {"seq": end.claim.seq, "token": token})
                 # With another ending, another worker has rescued this run. A claim that was given back leaves none.
-                for settlement in (end.settlement, _cancelled(end)):
+                for settlement in (end.settlement, rows.cancelled(end)):
                     if found == [(settlement.ending,)] or settlement.is_given_back:
                         written[token] = settlement
                         break
@@ -352,44 +352,20 @@ class PostgresClaims(Claims):
 
 
 def _settle_query(ends: Sequence[End], *, worker: str, now: int) -> Query:
-    rows = []
+    both = []
     for end in ends:
-        result = run_result(end, now=now)
-        rows.append(_end_row(end.claim, end.settlement, result, now=now, cancelled=False))
-        rows.append(_end_row(end.claim, _cancelled(end), result, now=now, cancelled=True))
-    return Query(SQL["settle"], {"ends": json.dumps(rows), "worker": worker, "now": now})
+        result = rows.run_result(end, now=now)
+        both.append(_end_row(end.claim, end.settlement, result, now=now, is_cancel=False))
+        both.append(_end_row(end.claim, rows.cancelled(end), result, now=now, is_cancel=True))
+    return Query(SQL["settle"], {"ends": json.dumps(both), "worker": worker, "now": now})
 
 
-def _end_row(claim: Claim, settlement: Settlement, result: RunResult, *, now: int, cancelled: bool) -> dict[str, Any]:
-    waits = settlement.state in WAITING
-    return {
-        **result._asdict(),
-        "is_cancel": cancelled,
-        "seq": claim.seq,
-        "token": claim.token,
-        "state": settlement.state,
-        "ending": settlement.ending,
-        "waits": waits,
-        "is_due": waits and settlement.retry_in_ms == 0,
-        "retry_at": now + settlement.retry_in_ms if settlement.state == "failed" else None,
-        "attempts": settlement.attempts,
-        "crashes": settlement.crashes,
-        "exit_code": settlement.exit_code,
-        "signal": settlement.signal,
-        "error": settlement.error,
-        "webhooks": outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None,
-    }
-
-
-def _start_row(start: Start, now: int) -> dict[str, Any]:
-    return {
-        "seq": start.claim.seq,
-        "token": start.claim.token,
-        "pid": start.pid,
-        "log": start.log,
-        "log_from": start.log_from,
-        "started_at": now - to_milliseconds(start.age),
-    }
+def _end_row(
+    claim: Claim, settlement: Settlement, result: rows.RunResult, *, now: int, is_cancel: bool
+) -> dict[str, Any]:
+    row = rows.settled(claim, settlement, now=now, is_cancel=is_cancel)
+    webhooks = outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None
+    return {**row._asdict(), **result._asdict(), "webhooks": webhooks}
 
 
 def _output_queries(pieces: Sequence[OutputPiece], *, worker: str) -> dict[str, Query]:
@@ -427,18 +403,10 @@ def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]
     """By token, what was written of these ends."""
     cancelled: dict[str, bool] = dict(found)
     return {
-        end.claim.token: _cancelled(end) if cancelled[end.claim.token] else end.settlement
+        end.claim.token: rows.cancelled(end) if cancelled[end.claim.token] else end.settlement
         for end in ends
         if end.claim.token in cancelled
     }
-
-
-def _cancelled(end: End) -> Settlement:
-    """This end, if a cancel was recorded before it."""
-    settlement = end.settlement
-    if settlement.ending is Ending.CANCELLED:
-        return settlement
-    return settle_cancelled(end.claim, exit_of(settlement))
 
 
 def application_name(worker: str) -> str:

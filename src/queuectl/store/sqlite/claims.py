@@ -12,10 +12,10 @@ from typing import Final
 
 from queuectl import errors
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Settlement, settle_abandoned, settle_cancelled
+from queuectl.jobs.outcome import Settlement, settle_abandoned
 from queuectl.jobs.priority import ByEnqueues, Standing, effective_priority
 from queuectl.jobs.queue_limits import PriorStart
-from queuectl.jobs.states import WAITING, Event, State, is_final
+from queuectl.jobs.states import WAITING, Event, is_final
 from queuectl.paths import wakeup_file
 from queuectl.store import rows
 from queuectl.store.admission import (
@@ -39,7 +39,6 @@ from queuectl.store.claims import Claims, Wakeup
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP, MAX_CHILDREN_WITH_ENDS, NOTHING_RESOLVED, Moment
 from queuectl.store.enqueue import new_tokens
 from queuectl.store.reads import Reads
-from queuectl.store.rows import RunResult, exit_of, run_result, to_milliseconds
 from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
 from queuectl.store.sqlite.dependencies import SqliteResolver
 from queuectl.store.sqlite.wakeup import NoWakeup, PipeWakeup
@@ -73,13 +72,8 @@ def _by_position(statement: str, *names: str) -> str:
 # The order of these names is the order of the tuples in `_claim` and `_write_end`.
 CLAIM: Final = _by_position(SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "now")
 SETTLE: Final = _by_position(
-    SQL["settle"],
-    "seq", "token", "is_cancel",
-    "state", "ending", "waits", "is_due", "retry_at",
-    "attempts", "crashes", "exit_code", "signal", "error",
-    "started_at", "finished_at", "duration_ms", "pid", "log", "log_from", "log_to", "usage",
-    "now", "last_seq", "by_enqueues",
-)  # fmt: skip
+    SQL["settle"], *rows.Settled._fields, *rows.RunResult._fields, "now", "last_seq", "by_enqueues"
+)
 
 
 class SqliteClaims(Claims):
@@ -115,7 +109,7 @@ class SqliteClaims(Claims):
                 starts, outputs, lost, ends = (), (), list(ends), ()
             at = Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
-                self._record_start(start, now)
+                self._db.execute(SQL["start"], rows.started(start, now=now))
             for piece in outputs:
                 self._store_output(piece)
             for end in ends:
@@ -201,13 +195,7 @@ class SqliteClaims(Claims):
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
-                self._write_end(
-                    claim,
-                    settlement,
-                    RunResult(None, now, None, None, *span, log=rows.log_of(claim, span.log_from)),
-                    at,
-                    transitions,
-                )
+                self._write_end(claim, settlement, rows.lost_result(claim, span, now=now), at, transitions)
                 rescued.append(Rescued(claim, settlement))
             self._tx.admit(claimed_keys(one.claim for one in rescued))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
@@ -278,19 +266,6 @@ class SqliteClaims(Claims):
 
     # ── start and settle ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _record_start(self, start: Start, now: int) -> None:
-        self._db.execute(
-            SQL["start"],
-            {
-                "seq": start.claim.seq,
-                "token": start.claim.token,
-                "pid": start.pid,
-                "log": start.log,
-                "log_from": start.log_from,
-                "started_at": now - to_milliseconds(start.age),
-            },
-        )
-
     def _store_output(self, piece: OutputPiece) -> None:
         of_run = {"seq": piece.claim.seq, "token": piece.claim.token}
         if piece.keep_from > 0:
@@ -299,39 +274,29 @@ class SqliteClaims(Claims):
 
     def _settle(self, end: End, at: Moment, transitions: Transitions) -> Settlement | None:
         """Write an end; None if the job has another token by now."""
-        result = run_result(end, now=at.now)
+        result = rows.run_result(end, now=at.now)
         if self._write_end(end.claim, end.settlement, result, at, transitions):
             return end.settlement
-        is_requested = self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token})
-        if not is_requested:
+        if not self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token}):
             return None
-        cancelled = settle_cancelled(end.claim, exit_of(end.settlement))
-        self._write_end(end.claim, cancelled, result, at, transitions)
-        return cancelled
+        settlement = rows.cancelled(end)
+        self._write_end(end.claim, settlement, result, at, transitions)
+        return settlement
 
     def _write_end(
-        self, claim: Claim, settlement: Settlement, result: RunResult, at: Moment, transitions: Transitions
+        self, claim: Claim, settlement: Settlement, result: rows.RunResult, at: Moment, transitions: Transitions
     ) -> bool:
-        # As plain text and numbers: sqlite3 searches for an adapter for anything else, half a microsecond each.
-        state, ending = str(settlement.state), None if settlement.ending is None else str(settlement.ending)
-        waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
-        retry_at = at.now + retry_in if settlement.state is State.FAILED else None
-        parameters = (
-            claim.seq, claim.token, int(settlement.event is Event.CANCEL),
-            state, ending, int(waits), int(waits and retry_in == 0), retry_at,
-            settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
-            result.started_at, result.finished_at, result.duration_ms, result.pid, result.log, result.log_from,
-            result.log_to, result.usage,
-            at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
-        )  # fmt: skip
+        row = rows.settled(claim, settlement, now=at.now, is_cancel=settlement.event is Event.CANCEL)
+        parameters = (*row, *result, at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)))
         # Not `returning`: SQLite would fill a temporary table, a quarter of the time of the statement.
         if self._db.execute(SETTLE, parameters) == 0:
             return False
+        ending = row.ending
         if ending is None:
             ending = GIVEN_BACK if settlement.is_given_back else REFUSED
             for name in ("unclaim", "drop_earlier") if settlement.is_given_back else ("unrun",):
                 self._db.execute(SQL[name], {"seq": claim.seq})
-        transitions.add(claim.queue, "processing", state, ending=ending)
+        transitions.add(claim.queue, "processing", row.state, ending=ending)
         if claim.hooks:
             self._db.executemany(SQL["add_delivery"], outbox_rows(claim, settlement, now_ms=at.now))
         return True

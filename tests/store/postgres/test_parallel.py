@@ -310,16 +310,16 @@ def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_
     store.enqueue([new_job("plain")])
     worker = Hands(store, home)
     limited = store.claims.limited
-    look = limited.limits_now
+    look = limited.limits
 
-    def enqueue_meanwhile(told: list[Row], now: int) -> object:
+    def enqueue_meanwhile(now: int, found: list[Row]) -> object:
         monkeypatch.undo()
         for number in range(4):
             other.enqueue([new_job(f"a{number}", key="k", places=1, priority=9)])
-        return look(told, now)
+        return look(now, found)
 
     # After it has seen in which queues there are any, and before it reads their heads.
-    monkeypatch.setattr(limited, "limits_now", enqueue_meanwhile)
+    monkeypatch.setattr(limited, "limits", enqueue_meanwhile)
     first = worker.claim(4)
     then = worker.claim(4)
     worker.wakeup.close()

@@ -100,13 +100,13 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "limits": (ONE, "jobs_pkey"),
     "earlier_starts": ({**ONE, "queue": "q", "first": 1, "last": 5}, "starts_pkey"),
     "move": ({"queue": "q", "to": "r", "ids": None, "now": NOW}, "jobs_state"),
-    "heads_behind": (
+    "ready_behind": (
         {**ONE, "queue": "q", "limit": 5},
         r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >",
     ),
     "running_of_keys": ({"queue": "q", "keys": ["k"]}, r"jobs_running_key on jobs.*\n.*Index Cond: .*key = "),
     "running_keys": ({}, "jobs_running(_key)? on jobs"),
-    "block_on_key": ({"seqs": [1]}, ONE_JOB),
+    "block_on_key": ({"seq": [1]}, ONE_JOB),
     "admit": (
         {"queues": ["q"], "keys": ["k"]},
         r"jobs_of_key on jobs.*\n.*Index Cond: .*ROW\(queue, key, rank, seq\) >",
@@ -277,7 +277,7 @@ CHOOSING: Final[dict[str, dict[str, Any]]] = {
     "limits": ONE,
     "ready_queues": {},
     "heads": {"queues": ["full", "open"], "places": [0, 5]},
-    "heads_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
+    "ready_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
     "running_of_keys": {"queue": "full", "keys": ["k"]},
     "promote": {**ONE, "limit": 10},
     "outlook": {},

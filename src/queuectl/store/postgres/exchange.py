@@ -174,7 +174,7 @@ class PostgresClaims(Claims):
             raise
         if claim is not None and "claim" in results:
             self._learn(results, claim, claim_ms=after_claim - before_claim if is_measured else 0.0)
-        claims += claims_of(found if limited is None else limited.rows)
+        claims += claims_of(found) if limited is None else limited.claims
         self._notify_of_slots(ends, limited)
         due = earliest(due_at, limited and limited.opens_at)
         children = self._resolver.resolve_some(is_undecided=is_undecided, with_ends=bool(ends))
@@ -316,7 +316,7 @@ class PostgresClaims(Claims):
         """Wake the workers if these ends have freed slots of limited queues that this claim has not used."""
         if not ends or not self._is_limited:
             return
-        if claimed is None or frees_slots(claimed.limited, [end.claim for end in ends], claims_of(claimed.rows)):
+        if claimed is None or frees_slots(claimed.limits, [end.claim for end in ends], claimed.claims):
             with suppress(errors.Unavailable):  # a hint; the exchange is committed
                 self._db.write(self._tx.notification())
 

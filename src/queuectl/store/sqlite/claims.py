@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -14,24 +12,17 @@ from queuectl import errors
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Settlement, settle_abandoned
 from queuectl.jobs.priority import ByEnqueues, Standing, effective_priority
-from queuectl.jobs.queue_limits import PriorStart
 from queuectl.jobs.states import WAITING, Event, is_final
 from queuectl.paths import wakeup_file
 from queuectl.store import rows
 from queuectl.store.admission import (
-    MAX_KEY_BLOCKED,
-    Admitted,
-    Limit,
+    LimitedQueues,
     Limits,
-    admitted,
-    choose_rows,
     claimed_keys,
     earliest,
     filled,
     frees_slots,
     queues_of,
-    read_limit,
-    split_by_key,
     with_places,
 )
 from queuectl.store.audit import refused
@@ -60,8 +51,6 @@ from queuectl.text import WEBHOOK_QUEUE
 
 MAX_PROMOTED: Final = 1000  # jobs that one exchange promotes
 LOST: Final = "lost"
-LOWEST_RANK: Final = -(2**63)
-KEY_COLUMN: Final = 19  # in the columns of `ready`; the next one is the limit of the job
 
 
 def _by_position(statement: str, *names: str) -> str:
@@ -76,6 +65,24 @@ SETTLE: Final = _by_position(
 )
 
 
+class SqliteLimitedQueues(LimitedQueues):
+    """The write lock excludes other claims."""
+
+    key_at = 19
+
+    def read_heads(self, slots: Mapping[str, int]) -> dict[str, list[Row]]:
+        return {
+            queue: self._tx.all("ready", {"queue": queue, "limit": limit}) if limit > 0 else []
+            for queue, limit in slots.items()
+        }
+
+    def running(self, queue: str, keys: Sequence[str]) -> Mapping[str, int]:
+        return {key: self._tx.value("running_of_key", {"queue": queue, "key": key}) for key in keys}
+
+    def page_size(self, missing: int, blocked: int) -> int:
+        return missing + min(blocked, 100)  # rows contain whole jobs
+
+
 class SqliteClaims(Claims):
     _tx: SqliteTransactions
 
@@ -84,6 +91,7 @@ class SqliteClaims(Claims):
         self._db = tx.db
         self._reads = reads
         self._resolver = resolver
+        self._limited = SqliteLimitedQueues(tx)
 
     def exchange(
         self,
@@ -138,16 +146,22 @@ class SqliteClaims(Claims):
                 promoted = self._db.execute(SQL["promote"], {"now": now, "limit": MAX_PROMOTED})
                 is_complete = promoted < MAX_PROMOTED
             if is_limited:
-                limited = self._limits_now(now, transitions)
+                # Including what this transaction has done.
+                limited = {
+                    queue: one._replace(running=one.running + transitions.net(queue, "processing"))
+                    for queue, one in self._limited.limits(now).items()
+                }
             if has_places:
                 limited = with_places(limited, [queue for (queue,) in self._db.all(SQL["placed_queues"])])
             # Only after all due jobs are promoted: the first in order may be among the rest.
             if claim is not None and claim.limit + claim.calls > 0 and is_complete and is_known:
-                heads, opens_at = (
-                    self._heads(claim, limited, now) if limited or claim.shares else (self._head_of(claim), None)
-                )
+                if limited or claim.shares:
+                    queues = queues_of(claim, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
+                    heads, opens_at = self._limited.choose(claim, queues, limited, now=now)
+                else:
+                    heads = self._head_of(claim)
                 claims = self._claim(worker, claim, at, transitions, heads)
-                self._note_starts(claims, limited, now)
+                self._limited.note_starts(claims, limited, now)
             if some_wait_again or some_came_due:
                 due_at = self._db.value(SQL["next_due"])
             due_at = earliest(due_at, opens_at)
@@ -239,30 +253,8 @@ class SqliteClaims(Claims):
         # Rows begin with rank and seq, and no two share a seq, so no later column is ever compared.
         return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + calls
 
-    def _heads(self, request: ClaimRequest, limited: Limits, now: int) -> tuple[list[Row], int | None]:
-        """The same where queues are limited or have weights; and when a rate limit lets the next job start."""
-        heads: list[list[Row]] = []
-        opens_at = None
-        asked = queues_of(request, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
-        for queue, limit in asked:
-            rule = limited.get(queue)
-            slots = Admitted(limit) if rule is None else self._admitted(rule, most=limit, now=now)
-            if rule is None or not rule.is_by_key:
-                heads.append(self._head(queue, slots.jobs))
-            else:
-                head, may_be_more = self._keyed_head(queue, slots.jobs, rule.per_key)
-                heads.append(head)
-                if may_be_more:
-                    opens_at = now
-            # A queue with fewer jobs does not wait for its rate limit.
-            if slots.opens_at is not None and len(heads[-1]) == slots.jobs:
-                opens_at = earliest(opens_at, slots.opens_at)
-        calls = heads.pop() if request.calls else []
-        chosen = choose_rows(heads, limit=request.limit, shares=request.shares, in_one_order=request.queues is None)
-        return chosen + calls, opens_at
-
     def _head(self, queue: str, limit: int) -> list[Row]:
-        return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []
+        return self._limited.read_heads({queue: limit})[queue]
 
     # ── start and settle ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -300,72 +292,6 @@ class SqliteClaims(Claims):
         if claim.hooks:
             self._db.executemany(SQL["add_delivery"], outbox_rows(claim, settlement, now_ms=at.now))
         return True
-
-    # ── limits: the write lock excludes other claims ────────────────────────────────────────────────────────────────
-
-    def _limits(self, now: int) -> list[Limit]:
-        return [read_limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
-
-    def _limits_now(self, now: int, transitions: Transitions) -> dict[str, Limit]:
-        """The limited queues, including what this transaction has done."""
-        found = self._limits(now)
-        ahead = [one.queue for one in found if one.is_ahead(now)]
-        if ahead:
-            self._db.executemany(SQL["correct_starts"], [{"queue": queue, "now": now} for queue in ahead])
-            found = self._limits(now)
-        return {
-            one.queue: one._replace(running=one.running + transitions.net(one.queue, "processing")) for one in found
-        }
-
-    def _admitted(self, limit: Limit, *, most: int, now: int) -> Admitted:
-        earlier: dict[int, PriorStart] = {}
-        if limit.rate is not None and not limit.paused:
-            first = limit.last + 1 - limit.rate.starts
-            values = {"queue": limit.queue, "first": first, "last": first + most - 1, "now": now}
-            earlier = {
-                number: PriorStart(at, bool(sure)) for number, at, sure in self._db.all(SQL["earlier_starts"], values)
-            }
-        return admitted(limit, earlier, most=most, now_ms=now)
-
-    def _keyed_head(self, queue: str, slots: int, per_key: int | None) -> tuple[list[Row], bool]:
-        """The first jobs of a queue that limits keys, and whether there may be more after those that are blocked on their key."""
-        found: list[Row] = []
-        key_blocked: list[Row] = []
-        taken: Counter[str] = Counter()
-        rank, seq = LOWEST_RANK, 0
-        while len(found) < slots and len(key_blocked) < MAX_KEY_BLOCKED:
-            values = {
-                "queue": queue,
-                "rank": rank,
-                "seq": seq,
-                "limit": slots - len(found) + min(len(key_blocked), 100),
-            }
-            page = self._db.all(SQL["ready_behind"], values)
-            if not page:
-                break
-            fit, full = split_by_key(page, partial(self._running_of_key, queue), per_key, taken, key_at=KEY_COLUMN)
-            found += fit
-            key_blocked += full
-            rank, seq = page[-1][:2]
-        self._db.executemany(SQL["block_on_key"], [{"seq": row[1]} for row in key_blocked])
-        return found[:slots], len(found) < slots and len(key_blocked) >= MAX_KEY_BLOCKED
-
-    def _running_of_key(self, queue: str, key: str) -> int:
-        return int(self._db.value(SQL["running_of_key"], {"queue": queue, "key": key}))
-
-    def _note_starts(self, claims: Sequence[Claim], limited: Mapping[str, Limit], now: int) -> None:
-        for queue, limit in limited.items():
-            if limit.rate is None:
-                continue
-            begun = [claim for claim in claims if claim.queue == queue]
-            values = [
-                {"queue": queue, "number": number, "job": claim.seq, "run": claim.run, "now": now}
-                for number, claim in enumerate(begun, limit.last + 1)
-            ]
-            self._db.executemany(SQL["add_start"], values)
-            if begun:
-                old = limit.last + len(begun) - limit.rate.starts
-                self._db.execute(SQL["trim_starts"], {"queue": queue, "number": old})
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -209,7 +209,7 @@ select input.key,
 with found as (
     select seq
       from queuectl.jobs
-     where seq = any(%(seqs)s)
+     where seq = any(%(seq)s)
        and ready
        for update skip locked
 )

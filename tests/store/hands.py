@@ -30,7 +30,7 @@ class Hands:
         return self.store.claims.exchange(self.name, claim=None if limit is None else self.request(limit))
 
     def request(self, limit: int, *, calls: int = 0) -> ClaimRequest:
-        return ClaimRequest(limit, self.queues, "here", self.logs, calls=calls)
+        return ClaimRequest(limit, self.queues, "here", self.logs, webhooks=calls)
 
     def calls(self, limit: int) -> list[Claim]:
         """Claim up to so many that tell of ends, and no others."""

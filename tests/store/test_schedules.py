@@ -102,7 +102,7 @@ def test_a_schedule_that_is_removed_goes_with_its_ticks_and_leaves_its_jobs(stor
     store.schedules.change("s", firing(tick("a")))
     store.schedules.remove("s")
     assert store.schedules.all() == []
-    assert backend.rows("ticks") == []
+    assert backend.rows("schedule_runs") == []
     assert store.get("a").cron == "s"
 
 
@@ -375,7 +375,7 @@ def test_only_the_latest_ticks_are_kept(store: Store, backend: Backend) -> None:
     store.schedules.change("s", firing(*(RunDecision(T + number, None, "no") for number in range(RUNS_KEPT + 30))))
     kept = [past.at_ms - T for past in store.schedules.runs("s", limit=1000)]
     assert kept == list(range(RUNS_KEPT + 29, 29, -1))
-    assert len(backend.rows("ticks")) == RUNS_KEPT
+    assert len(backend.rows("schedule_runs")) == RUNS_KEPT
 
 
 def test_a_batch_of_jobs_is_not_disturbed_by_those_of_schedules(store: Store) -> None:

@@ -240,10 +240,10 @@ def test_of_calls_and_of_jobs_it_is_said_whether_there_may_be_more(store: Store,
     waiting(store, worker, 2)
     store.enqueue([new_job("a")])
     answers = [store.claims.exchange(worker.name, claim=worker.request(2, calls=1)) for _ in range(3)]
-    assert [(answer.more, answer.more_calls) for answer in answers] == [(False, True), (False, True), (False, False)]
+    assert [(answer.more, answer.more_webhooks) for answer in answers] == [(False, True), (False, True), (False, False)]
     store.enqueue([new_job("b")])
     answer = store.claims.exchange(worker.name, claim=worker.request(1, calls=1))
-    assert (answer.more, answer.more_calls) == (True, False)
+    assert (answer.more, answer.more_webhooks) == (True, False)
 
 
 def test_the_job_enqueued_last_is_one_of_a_user(store: Store, worker: Hands) -> None:

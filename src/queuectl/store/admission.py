@@ -35,11 +35,11 @@ class Limit(NamedTuple):
     last: int  # the number of its latest start, 0 if there was none
     earlier: PriorStart | None  # the start that the rate limit of the next one counts from
     per_key: int | None = None
-    has_places: bool = False  # some of its jobs have their own limit for their key
+    has_key_limits: bool = False  # some of its jobs have their own limit for their key
 
     @property
     def is_by_key(self) -> bool:
-        return self.per_key is not None or self.has_places
+        return self.per_key is not None or self.has_key_limits
 
     def free_slots(self) -> int | None:
         """By pause and concurrency; None: any number."""
@@ -80,11 +80,11 @@ def read_limit(row: Row) -> Limit:
     )
 
 
-def with_places(limited: Mapping[str, Limit], queues: Iterable[str]) -> dict[str, Limit]:
+def with_key_limits(limited: Mapping[str, Limit], queues: Iterable[str]) -> dict[str, Limit]:
     """The same with the queues in which some jobs have their own limit for their key."""
     found = dict(limited)
     for queue in queues:
-        found[queue] = found.get(queue, Limit(queue, False, None, None, 0, 0, None))._replace(has_places=True)
+        found[queue] = found.get(queue, Limit(queue, False, None, None, 0, 0, None))._replace(has_key_limits=True)
     return found
 
 
@@ -154,24 +154,24 @@ def queues_of(request: ClaimRequest, ready: Callable[[], Iterable[str]]) -> dict
         queues = [queue for queue in ready() if queue != WEBHOOK_QUEUE]
     else:
         queues = request.queues
-    calls = {WEBHOOK_QUEUE: request.calls} if request.calls else {}
-    return dict.fromkeys(queues, request.limit) | calls
+    webhooks = {WEBHOOK_QUEUE: request.webhooks} if request.webhooks else {}
+    return dict.fromkeys(queues, request.limit) | webhooks
 
 
 def without(request: ClaimRequest, claims: Sequence[Claim]) -> ClaimRequest:
     """The rest of the request after these claims."""
-    calls = sum(claim.queue == WEBHOOK_QUEUE for claim in claims) if request.calls else 0
-    limit = max(0, request.limit - len(claims) + calls)
+    webhooks = sum(claim.queue == WEBHOOK_QUEUE for claim in claims) if request.webhooks else 0
+    limit = max(0, request.limit - len(claims) + webhooks)
     shares = request.shares if limit else None
-    return request._replace(limit=limit, shares=shares, calls=max(0, request.calls - calls))
+    return request._replace(limit=limit, shares=shares, webhooks=max(0, request.webhooks - webhooks))
 
 
 def filled(request: ClaimRequest | None, claims: Sequence[Claim]) -> tuple[bool, bool]:
     """Whether as many were found as requested, so that there may be more: of jobs, and of webhook deliveries."""
     if request is None:
         return False, False
-    calls = sum(claim.queue == WEBHOOK_QUEUE for claim in claims) if request.calls else 0
-    return 0 < request.limit == len(claims) - calls, 0 < request.calls == calls
+    webhooks = sum(claim.queue == WEBHOOK_QUEUE for claim in claims) if request.webhooks else 0
+    return 0 < request.limit == len(claims) - webhooks, 0 < request.webhooks == webhooks
 
 
 def choose_rows(
@@ -239,11 +239,11 @@ class LimitedQueues(ABC):
             heads[name], more = self._keyed_head(name, slots[name].jobs, limits[name].per_key)
             may_be_more |= more
         of_jobs = [heads[name] for name in queues]
-        calls = of_jobs.pop() if request.calls else []
+        webhooks = of_jobs.pop() if request.webhooks else []
         chosen = choose_rows(of_jobs, limit=request.limit, shares=request.shares, in_one_order=request.queues is None)
         # A queue with fewer jobs does not wait for its rate limit.
         opens_at = earliest(*(one.opens_at for name, one in slots.items() if len(heads[name]) == one.jobs))
-        return chosen + calls, now if may_be_more else opens_at
+        return chosen + webhooks, now if may_be_more else opens_at
 
     def note_starts(self, claims: Sequence[Claim], limits: Limits, now: int) -> None:
         for queue, limit in limits.items():

@@ -52,7 +52,7 @@ def alert_of(row: Row) -> Alert:
 
 
 def alert_values(alert: Alert) -> dict[str, Any]:
-    """The parameters of `add_alert` and `turn_alert`."""
+    """The parameters of `add_alert` and `update_alert`."""
     untold = json.dumps([list(notification) for notification in alert.untold])
     return {**alert._asdict(), "kind": alert.kind.value, "untold": untold}
 
@@ -144,7 +144,7 @@ class Alerts:
         it was written or removed since, nothing is written and this is False."""
         with self._tx.write(*(["hold_ageing"] if jobs else []), notify=bool(jobs)) as transitions:
             # First: a concurrent evaluation has locked the row, and then its version differs.
-            if not self._tx.execute("turn_alert", alert_values(alert)):
+            if not self._tx.execute("update_alert", alert_values(alert)):
                 return False
             self._enqueuer.add(jobs, [str(job.id) for job in jobs], transitions)
         return True

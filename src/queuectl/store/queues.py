@@ -76,7 +76,7 @@ def ageing_values(ageing: Ageing) -> dict[str, str | int]:
 
 def update_key_limits(tx: Transactions) -> None:
     """Within a transaction that has changed the rank of jobs: decide again which may be claimed, in all queues that limit keys."""
-    per_key = dict.fromkeys((queue for (queue,) in tx.all("placed_queues")), None)
+    per_key = dict.fromkeys((queue for (queue,) in tx.all("queues_with_key_limits")), None)
     per_key |= dict(tx.all("per_key"))
     for queue, limit in per_key.items():
         tx.execute("mark_key_blocked", {"queue": queue, "per_key": limit})

@@ -58,7 +58,7 @@ TABLES: Final = (
     Table("edges", "child, parent"),
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
-    Table("ticks", "schedule, at, by_hand"),
+    Table("schedule_runs", "schedule, at, by_hand"),
     Table("alerts", "name"),
     Table("requests", "key"),
     Table("webhook_outbox", "at, job, run, event"),

@@ -230,7 +230,7 @@ class Worker:
         # While starts are paused, nothing was asked for, and nothing is known.
         is_paused = now < self._executor.start_pause.until
         self._may_have_jobs = written.more or is_paused or (self._may_have_jobs and not slots)
-        self._may_have_webhooks = written.more_calls or (self._may_have_webhooks and not webhooks)
+        self._may_have_webhooks = written.more_webhooks or (self._may_have_webhooks and not webhooks)
         self._is_undecided = written.undecided
         claims: Sequence[Claim] = written.claims
         if any(claim.parents for claim in claims):

@@ -73,10 +73,10 @@ HOT: Final = {
     "batch_states": "COVERING INDEX jobs_batch (batch=?)",
     "batch_lately": "jobs_completed (finished_at>?)",
     "forget_batches": "jobs_batch (batch=?)",
-    "unended": "jobs_cron (cron=? AND state=?)",
-    "ticks": "sqlite_autoindex_jobs_1 (id=?)",
-    "mark_fired": "sqlite_autoindex_jobs_1 (id=?)",
-    "free_waiting": "sqlite_autoindex_jobs_1 (id=?)",
+    "unfinished_jobs": "jobs_cron (cron=? AND state=?)",
+    "schedule_runs": "sqlite_autoindex_jobs_1 (id=?)",
+    "mark_scheduled": "sqlite_autoindex_jobs_1 (id=?)",
+    "release_job": "sqlite_autoindex_jobs_1 (id=?)",
     "limits": "INTEGER PRIMARY KEY (rowid=?)",
     "earlier_starts": "INTEGER PRIMARY KEY (rowid=?)",
     "move": "jobs_state (state=?)",
@@ -101,7 +101,7 @@ HOT: Final = {
     "new_parents": "sqlite_autoindex_jobs_1 (id=?)",
     "parents": "edges USING PRIMARY KEY (child=?)",
     "children": "edges_parent (parent=?)",
-    "placed_queues": "jobs_places (queue>?)",
+    "queues_with_key_limits": "jobs_key_limits (queue>?)",
     "measured": "jobs_completed (finished_at>? AND finished_at<?)",
     "dead_by_error": "jobs_ended (state=?)",
     "died_since": "jobs_ended (state=? AND finished_at>?)",
@@ -126,12 +126,12 @@ APART: Final = [
     "batch",
     "schedules",
     "schedule",
-    "looks",
+    "schedule_checks",
     "alerts",
     "alert",
-    "turn_alert",
+    "update_alert",
     "remove_alert",
-    "trim_ticks",
+    "trim_schedule_runs",
     "rules",
     "queue_defaults",
     "set_rules",
@@ -183,7 +183,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
-    aside = {"oldest_waiting", "workers", "tally", "unended", "move", "running_keys", "parents", "children"}
+    aside = {"oldest_waiting", "workers", "tally", "unfinished_jobs", "move", "running_keys", "parents", "children"}
     aside |= {"ended_of", "measured", "dead_by_error", "died_since"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 

@@ -16,7 +16,7 @@ from queuectl.store.admission import (
     Limits,
     earliest,
     queues_of,
-    with_places,
+    with_key_limits,
 )
 from queuectl.store.postgres.claim_cursor import ClaimCursor
 from queuectl.store.postgres.connection import SQL
@@ -112,12 +112,12 @@ class LimitedClaims(LimitedQueues):
         wanted = None if request.queues is None else list(dict.fromkeys((*request.queues, WEBHOOK_QUEUE)))
         now, queues = self._tx.clock.now_ms(), {"queues": wanted}
         # In one round trip; each statement sees what was committed while the earlier ones waited.
-        locks = Query(SQL["hold_limits"], queues), Query(SQL["hold_places"], queues)
-        reads = Query(SQL["placed_queues"]), Query(SQL["limits"], {"now": now}), Query(SQL["ready_queues"])
+        locks = Query(SQL["hold_limits"], queues), Query(SQL["hold_key_limits"], queues)
+        reads = Query(SQL["queues_with_key_limits"]), Query(SQL["limits"], {"now": now}), Query(SQL["ready_queues"])
         with self._db.transaction(Query(SQL["hold_worker"], {"worker": order.worker}), *locks, *reads) as results:
             _, limits_held, places_held, placed, limit_rows, found_ready = results
             held = {row[0] for row in (*limits_held, *places_held)}
-            limits = with_places(self.limits(now, limit_rows), [name for (name,) in placed])
+            limits = with_key_limits(self.limits(now, limit_rows), [name for (name,) in placed])
             ready = [name for (name,) in found_ready]
             # Not locked: paused, or its first job came due after the locks were taken.
             recheck = Admitted(0, now + UNSTARTED_RECHECK_MS)

@@ -121,11 +121,11 @@ class PostgresClaims(Claims):
         """As in Claims, in one round trip; where queues are limited or have weights, the claim follows in a transaction of its
         own. If the connection is lost before the answer, the same may be sent again: ends that were written are returned as
         settled, and jobs that were claimed are returned."""
-        claims = self._unknown_claims(worker, 0 if claim is None else claim.limit + claim.calls)
+        claims = self._unknown_claims(worker, 0 if claim is None else claim.limit + claim.webhooks)
         requested = claim
         if claim is not None:
             claim = without(claim, claims)
-        tokens = new_tokens(0 if claim is None else claim.limit + claim.calls)
+        tokens = new_tokens(0 if claim is None else claim.limit + claim.webhooks)
         now = self._clock.now_ms()
         order = None if claim is None or not tokens else ClaimOrder(worker, claim, tokens, now)
         queries = {"hold": Query(SQL["hold_worker"], {"worker": worker})}
@@ -165,7 +165,7 @@ class PostgresClaims(Claims):
                 by_limits = self._is_limited and not found
                 if by_limits or ("claim" not in results and order.request.limit):
                     limited = self.limited.claim(order)
-                elif order.request.calls and has_webhooks:
+                elif order.request.webhooks and has_webhooks:
                     found += self._claim_webhooks(order._replace(tokens=tokens[len(found) :]))
         except errors.Unavailable as exc:
             self._unknown.return_claims(claims)
@@ -178,7 +178,7 @@ class PostgresClaims(Claims):
         self._notify_of_slots(ends, limited)
         due = earliest(due_at, limited and limited.opens_at)
         children = self._resolver.resolve_some(is_undecided=is_undecided, with_ends=bool(ends))
-        more, more_calls = filled(requested, claims)
+        more, more_webhooks = filled(requested, claims)
         # Removed one by one: an end that is given twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(
@@ -187,7 +187,7 @@ class PostgresClaims(Claims):
             claims=claims,
             next_due_ms=None if due is None else max(0, due - now),
             more=not is_complete or more or children.freed,
-            more_calls=more_calls,
+            more_webhooks=more_webhooks,
             undecided=children.more,
         )
 
@@ -297,7 +297,7 @@ class PostgresClaims(Claims):
     def _claim_webhooks(self, order: ClaimOrder) -> list[Row]:
         """In a transaction of its own: it is needed only while deliveries wait."""
         hold = Query(SQL["hold_worker"], {"worker": order.worker})
-        _, claimed = self._db.write([hold, order.query(SQL["candidates_webhooks"], limit=order.request.calls)])
+        _, claimed = self._db.write([hold, order.query(SQL["candidates_webhooks"], limit=order.request.webhooks)])
         return in_order(claimed.rows)
 
     def _learn(self, results: Mapping[str, Result], claim: ClaimRequest, *, claim_ms: float) -> None:

@@ -19,7 +19,7 @@ RIGHTS: Final[Mapping[str, tuple[str, ...]]] = {
     "alerts": _ALL, "audit": _NO_UPDATE, "batches": _ALL, "buckets": _NO_DELETE, "webhook_outbox": _ALL,
     "config": _ALL, "counters": _NO_DELETE, "done": _NO_UPDATE, "edges": _ALL, "job_tags": _NO_UPDATE, "jobs": _ALL,
     "jobs_seq_seq": ("usage", "select"), "locks": ("select", "update"), "meta": ("select",), "moves": _ALL, "output": _ALL, "points": _ALL, "queues": _ALL,
-    "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "ticks": _ALL, "undecided": _ALL,
+    "requests": _ALL, "runs": _NO_UPDATE, "sampling": _NO_DELETE, "schedules": _ALL, "starts": _ALL, "schedule_runs": _ALL, "undecided": _ALL,
     "workers": _ALL,
 }  # fmt: skip
 

@@ -106,7 +106,7 @@ def admission_queries(keys: Keys) -> list[Query]:
         return []
     queues = [queue for queue, _ in keys]
     locks = {"queues": sorted(set(queues))}
-    hold = [Query(SQL["lock_keyed_queues"], locks), Query(SQL["hold_places"], locks)]
+    hold = [Query(SQL["lock_keyed_queues"], locks), Query(SQL["hold_key_limits"], locks)]
     return [*hold, Query(SQL["admit"], {"queues": queues, "keys": [key for _, key in keys]})]
 
 

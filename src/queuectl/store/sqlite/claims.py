@@ -23,7 +23,7 @@ from queuectl.store.admission import (
     filled,
     frees_slots,
     queues_of,
-    with_places,
+    with_key_limits,
 )
 from queuectl.store.audit import refused
 from queuectl.store.claims import Claims, Wakeup
@@ -109,8 +109,8 @@ class SqliteClaims(Claims):
         opens_at: int | None = None
         with self._tx.write() as transitions:
             now = self._tx.clock.now_ms()
-            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_places),) = self._db.all(
-                SQL["outlook"], (worker,)
+            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_key_limits),) = (
+                self._db.all(SQL["outlook"], (worker,))
             )
             is_known = worker_state is not None and worker_state != LOST
             if worker_state == LOST:
@@ -151,10 +151,10 @@ class SqliteClaims(Claims):
                     queue: one._replace(running=one.running + transitions.net(queue, "processing"))
                     for queue, one in self._limited.limits(now).items()
                 }
-            if has_places:
-                limited = with_places(limited, [queue for (queue,) in self._db.all(SQL["placed_queues"])])
+            if has_key_limits:
+                limited = with_key_limits(limited, [queue for (queue,) in self._db.all(SQL["queues_with_key_limits"])])
             # Only after all due jobs are promoted: the first in order may be among the rest.
-            if claim is not None and claim.limit + claim.calls > 0 and is_complete and is_known:
+            if claim is not None and claim.limit + claim.webhooks > 0 and is_complete and is_known:
                 if limited or claim.shares:
                     queues = queues_of(claim, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
                     heads, opens_at = self._limited.choose(claim, queues, limited, now=now)
@@ -167,14 +167,14 @@ class SqliteClaims(Claims):
             due_at = earliest(due_at, opens_at)
         if some_wait_again or frees_slots(limited, [end.claim for end, _ in settled], claims):
             self._tx.notify_workers()  # other workers may have a free slot, now or when the jobs come due
-        more, more_calls = filled(claim, claims)
+        more, more_webhooks = filled(claim, claims)
         return Exchange(
             settled=settled,
             lost=lost,
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
             more=not is_complete or more,
-            more_calls=more_calls,
+            more_webhooks=more_webhooks,
             undecided=resolved.more,
         )
 
@@ -246,12 +246,12 @@ class SqliteClaims(Claims):
             found: list[Row] = []
             for queue in dict.fromkeys(request.queues):
                 found += self._head(queue, request.limit - len(found))
-            return found + self._head(WEBHOOK_QUEUE, request.calls)
+            return found + self._head(WEBHOOK_QUEUE, request.webhooks)
         queues = {row[0] for row in self._db.all(SQL["ready_queues"])}
-        calls = self._head(WEBHOOK_QUEUE, request.calls) if WEBHOOK_QUEUE in queues else []
+        webhooks = self._head(WEBHOOK_QUEUE, request.webhooks) if WEBHOOK_QUEUE in queues else []
         queues.discard(WEBHOOK_QUEUE)
         # Rows begin with rank and seq, and no two share a seq, so no later column is ever compared.
-        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + calls
+        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + webhooks
 
     def _head(self, queue: str, limit: int) -> list[Row]:
         return self._limited.read_heads({queue: limit})[queue]

@@ -112,7 +112,7 @@ select (select value from config where key = 'ageing'),
        exists (select 1 from edges where parent > 0),
        (
            select min(queue)
-             from jobs indexed by jobs_places
+             from jobs indexed by jobs_key_limits
             where places is not null
               and state in ('blocked', 'pending', 'processing', 'failed')
        ) is not null

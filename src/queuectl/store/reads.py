@@ -179,22 +179,16 @@ class Reads(StoreBase, ABC):
     def context(self, tx: Transactions) -> rows.Present: ...
 
     @abstractmethod
-    def jobs(
-        self,
-        where: Filter = Filter(),
-        *,
-        sort: Sort = Sort.CREATED,
-        descending: bool = True,
-        limit: int | None = None,
-        offset: int = 0,
-        after: After | None = None,
-    ) -> Iterator[Job]:
-        """The jobs that match, in bounded memory. Ties and `created` are ordered by enqueue.
+    def read_jobs(
+        self, text: str, values: Sequence[Any], *, plan_freely: bool = False
+    ) -> tuple[list[Row], rows.Present]: ...
 
-        The selection and its order are of one moment. A long list is read page by page without a transaction in between: each job
-        is as it is when its page is read, and jobs that were removed or no longer match by then are omitted. The caller may
-        pause for any time, and may use the store. `after`: only jobs after that position.
-        """
+    @abstractmethod
+    def long_list(self, where: Filter, chosen: str, values: list[Any]) -> Iterator[Job]:
+        """For `jobs`. `chosen`: the selection, without the columns."""
+
+    def index_hint(self, where: Filter, sort: Sort) -> str:  # noqa: ARG002 # for SQLite
+        return ""
 
     @abstractmethod
     def is_drained(self, queues: tuple[str, ...] | None) -> bool:
@@ -233,11 +227,11 @@ class Reads(StoreBase, ABC):
 
     def get(self, job_id: str) -> Job:
         """The job with exactly this ID. Raises JobNotFound."""
-        with self.tx.snapshot():
-            found = self.tx.raw(f"select {self.job_columns} from {self.jobs_table} where id = {self.mark}", (job_id,))
-            if not found:
-                raise errors.JobNotFound(job_id)
-            return rows.job(found[0], self.context(self.tx))
+        text = f"select {self.job_columns} from {self.jobs_table} where id = {self.mark}"
+        found, context = self.read_jobs(text, (job_id,))
+        if not found:
+            raise errors.JobNotFound(job_id)
+        return rows.job(found[0], context)
 
     def resolve(self, ref: str) -> str:
         """The full ID for an ID, a unique prefix of one, or `last`. An exact ID wins over longer ones.
@@ -258,6 +252,34 @@ class Reads(StoreBase, ABC):
         if found[0] == ref or len(found) == 1:
             return found[0]
         raise errors.AmbiguousId(ref, found)
+
+    def jobs(
+        self,
+        where: Filter = Filter(),
+        *,
+        sort: Sort = Sort.CREATED,
+        descending: bool = True,
+        limit: int | None = None,
+        offset: int = 0,
+        after: After | None = None,
+    ) -> Iterator[Job]:
+        """The jobs that match, in bounded memory. Ties and `created` are ordered by enqueue.
+
+        The selection and its order are of one moment. A long list is read page by page without a transaction in between: each job
+        is as it is when its page is read, and jobs that were removed or no longer match by then are omitted. The caller may
+        pause for any time, and may use the store. `after`: only jobs after that position.
+        """
+        order = Order(sort, where, descending=descending)
+        clause, values = self.where(where, None if after is None else order.condition(after, self.mark))
+        hint = self.index_hint(where, sort)
+        chosen = f"from {self.jobs_table}{hint}{clause}{order.clause} limit {self.mark} offset {self.mark}"
+        values += [self.no_limit if limit is None else limit, offset]
+        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
+            found, context = self.read_jobs(f"select {self.job_columns} {chosen}", values, plan_freely=True)
+            for row in found:
+                yield rows.job(row, context)
+        else:
+            yield from self.long_list(where, chosen, values)
 
     def choose(self, where: Filter) -> list[Chosen]:
         """The jobs that match, in the order of enqueue, as of one moment, with the fields that a bulk change needs."""

@@ -51,15 +51,8 @@ class OutboxRow(NamedTuple):
 def outbox_rows(claim: Claim, settlement: Settlement, *, now_ms: int) -> list[dict[str, Any]]:
     """The parameters of `add_delivery`."""
     return [
-        {
-            "job": claim.id,
-            "run": claim.run,
-            "event": delivery.event.value,
-            "url": delivery.hook.url,
-            "origin": delivery.hook.origin.value,
-            "at": now_ms,
-        }
-        for delivery in deliveries_for(unpack_hooks(claim.hooks), settlement)
+        OutboxRow(now_ms, claim.id, claim.run, one.event.value, one.hook.url, one.hook.origin.value)._asdict()
+        for one in deliveries_for(unpack_hooks(claim.hooks), settlement)
     ]
 
 

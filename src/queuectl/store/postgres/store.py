@@ -23,11 +23,11 @@ from queuectl.store.postgres.exchange import PostgresClaims
 from queuectl.store.postgres.privileges import describe_missing, missing_privileges, privileges_query
 from queuectl.store.postgres.transactions import PostgresTransactions
 from queuectl.store.postgres.transfer import PostgresTransfers, backup
-from queuectl.store.reads import PAGE_SIZE, Order, Position, count_unpromoted, positions_before
+from queuectl.store.reads import PAGE_SIZE, Position, count_unpromoted, positions_before
 from queuectl.store.statements import LATEST
 from queuectl.store.store import Store
 from queuectl.store.transactions import Parameters, Query, Transactions, read_ageing
-from queuectl.store.types import After, Caution, Filter, Health, Ids, Row, Sort
+from queuectl.store.types import Caution, Filter, Health, Ids, Row
 from queuectl.store.unique import subjects
 from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
 
@@ -82,34 +82,14 @@ class PostgresStore(Store):
     def shown(self) -> str:
         return self.db.shown
 
-    def get(self, job_id: str) -> Job:
-        text = f"select {self.job_columns} from queuectl.jobs where id = %s"
-        found, *context = self.db.query(Query(text, (job_id,)), *self._context_queries())
-        if not found:
-            raise errors.JobNotFound(job_id)
-        return rows.job(found[0], self._read_context(context))
+    def read_jobs(
+        self, text: str, values: Sequence[Any], *, plan_freely: bool = False
+    ) -> tuple[list[Row], rows.Present]:
+        found, *context = self.db.query(Query(text, values), *self._context_queries(), plan_freely=plan_freely)
+        return found, self._read_context(context)
 
-    def jobs(
-        self,
-        where: Filter = Filter(),
-        *,
-        sort: Sort = Sort.CREATED,
-        descending: bool = True,
-        limit: int | None = None,
-        offset: int = 0,
-        after: After | None = None,
-    ) -> Iterator[Job]:
-        order = Order(sort, where, descending=descending)
-        clause, values = self.where(where, None if after is None else order.condition(after, "%s"))
-        text = f"select {self.job_columns} from queuectl.jobs{clause}{order.clause} limit %s offset %s"
-        values += [limit, offset]
-        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
-            found, *results = self.db.query(Query(text, values), *self._context_queries(), plan_freely=True)
-            context = self._read_context(results)
-            for row in found:
-                yield rows.job(row, context)
-            return
-        with self.tx.read_pages(text, values, size=PAGE_SIZE) as (tx, pages):
+    def long_list(self, where: Filter, chosen: str, values: list[Any]) -> Iterator[Job]:  # noqa: ARG002 # for SQLite
+        with self.tx.read_pages(f"select {self.job_columns} {chosen}", values, size=PAGE_SIZE) as (tx, pages):
             context = self.context(tx)
             for page in pages:
                 for row in page:

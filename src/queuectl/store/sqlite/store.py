@@ -16,7 +16,7 @@ from queuectl.jobs.states import State
 from queuectl.store import rows
 from queuectl.store.audit import state_change
 from queuectl.store.counters import EVER, Sampling, bucket_rows
-from queuectl.store.reads import PAGE_SIZE, Order, Position, count_unpromoted, positions_before
+from queuectl.store.reads import PAGE_SIZE, Position, count_unpromoted, positions_before
 from queuectl.store.sqlite.claims import SqliteClaims
 from queuectl.store.sqlite.connection import MEMORY, SQL, OnWait, SqliteTransactions, connect
 from queuectl.store.sqlite.dependencies import SqliteResolver
@@ -25,7 +25,7 @@ from queuectl.store.sqlite.transfer import SqliteTransfers
 from queuectl.store.statements import LATEST
 from queuectl.store.store import Store
 from queuectl.store.transactions import OUTSIDE, Transactions
-from queuectl.store.types import After, Filter, Health, Ids, Sort
+from queuectl.store.types import Filter, Health, Ids, Row, Sort
 from queuectl.store.unique import subjects
 from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS
 from queuectl.text import WEBHOOK_QUEUE
@@ -77,25 +77,17 @@ class SqliteStore(Store):
     def shown(self) -> str:
         return self.db.path
 
-    def jobs(
+    def read_jobs(
         self,
-        where: Filter = Filter(),
+        text: str,
+        values: Sequence[Any],
         *,
-        sort: Sort = Sort.CREATED,
-        descending: bool = True,
-        limit: int | None = None,
-        offset: int = 0,
-        after: After | None = None,
-    ) -> Iterator[Job]:
-        order = Order(sort, where, descending=descending)
-        clause, values = self.where(where, None if after is None else order.condition(after, "?"))
-        chosen = f"from jobs{_index(where, sort)}{clause}{order.clause} limit ? offset ?"
-        values += [self.no_limit if limit is None else limit, offset]
-        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
-            context = self.context(self.tx)
-            for row in self.db.all(f"select {self.job_columns} {chosen}", values):
-                yield rows.job(row, context)
-            return
+        plan_freely: bool = False,  # noqa: ARG002 # for PostgreSQL
+    ) -> tuple[list[Row], rows.Present]:
+        with self.db.snapshot():
+            return self.db.all(text, values), self.context(self.tx)
+
+    def long_list(self, where: Filter, chosen: str, values: list[Any]) -> Iterator[Job]:
         # One statement selects and sorts the jobs, which are then read page by page: a caller that pauses must not hold a read
         # transaction, or the write-ahead log grows. This keeps 8 bytes per job in memory.
         with self.db.snapshot():
@@ -103,14 +95,20 @@ class SqliteStore(Store):
         for start in range(0, len(seqs), PAGE_SIZE):
             yield from self._page(where, seqs[start : start + PAGE_SIZE].tolist())
 
+    def index_hint(self, where: Filter, sort: Sort) -> str:
+        """The index that has the jobs in this order, where SQLite would choose another one and sort."""
+        if sort is Sort.FINISHED and len(where.states) == 1 and not where.ids and not where.tags:
+            name = _BY_END.get(next(iter(where.states)))
+            return "" if name is None else f" indexed by {name}"
+        return ""
+
     def _page(self, where: Filter, seqs: Sequence[int]) -> Iterator[Job]:
         """The jobs with these sequence numbers, in this order, without those that were removed or no longer match."""
         clause, values = self.where(where)
         # The cross join makes SQLite begin with the page: with an index on the state it would read all jobs for each page.
         page = "(select value as wanted from json_each(?)) cross join jobs on jobs.seq = wanted"
-        with self.db.snapshot():
-            context = self.context(self.tx)
-            found = self.db.all(f"select {self.job_columns} from {page}{clause}", [json.dumps(seqs), *values])
+        text = f"select {self.job_columns} from {page}{clause}"
+        found, context = self.read_jobs(text, [json.dumps(seqs), *values])
         by_seq = {row[0]: row for row in found}
         for seq in seqs:
             if (row := by_seq.get(seq)) is not None:
@@ -275,11 +273,3 @@ class SqliteStore(Store):
         if not self.db.execute(SQL["note_removal"], {"before": before_ms}):
             return None
         return Sampling.of(self.db.all(SQL["sampling"])).until_ms
-
-
-def _index(filters: Filter, sort: Sort) -> str:
-    """The index that has the jobs in this order, where SQLite would choose another one and sort."""
-    if sort is Sort.FINISHED and len(filters.states) == 1 and not filters.ids and not filters.tags:
-        name = _BY_END.get(next(iter(filters.states)))
-        return "" if name is None else f" indexed by {name}"
-    return ""

@@ -36,7 +36,7 @@ class Backend(Protocol):
         ...
 
     def force(self, job_id: str, **columns: Any) -> None:
-        """Put a job where no verb of the protocol can bring it yet (blocked, held)."""
+        """Put a job where no method of the store can bring it yet (blocked, held)."""
         ...
 
     def tamper(self, statement: str) -> None:

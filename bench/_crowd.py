@@ -13,7 +13,7 @@ from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.retry import RetryPolicy
 from queuectl.jobs.spec import NewJob
 from queuectl.operations.enqueue import gc_paused
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import ClaimRequest, End, NewWorker
 
 SLOTS = 8
@@ -34,20 +34,20 @@ class Worker:
         self.store = store
         self._name = name
         self._home = home
-        store.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
+        store.claims.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
 
     def begin(self, queue: str) -> None:
         """Claim the first job of a queue, and never settle it."""
         request = ClaimRequest(1, (queue,), "host", self._home)
-        (_,) = self.store.exchange(self._name, claim=request).claims
+        (_,) = self.store.claims.exchange(self._name, claim=request).claims
 
     def claim(self) -> float:
         began = time.perf_counter()
-        claims = self.store.exchange(self._name, claim=ClaimRequest(SLOTS, None, "host", self._home)).claims
+        claims = self.store.claims.exchange(self._name, claim=ClaimRequest(SLOTS, None, "host", self._home)).claims
         seconds = time.perf_counter() - began
         assert len(claims) == SLOTS
         policy = RetryPolicy(1000, 0)
-        self.store.exchange(
+        self.store.claims.exchange(
             self._name,
             ends=[
                 End(claim, settle(claim, Exited(0), policy=policy, chance=0.5), 1, 0.0, 0.0, 0, 0) for claim in claims
@@ -68,7 +68,7 @@ def crowded(store: Store, home: str, jobs: int) -> Worker:
     a paused queue and a parent; and with as many jobs in an open queue behind all of them."""
     worker = Worker(store, home)
     for queue, rules in RULES.items():
-        store.set_rules(queue, rules)
+        store.queues.set_rules(queue, rules)
     lines = {
         "full": _of("full"),
         "keyed": _of("keyed", key="customer-7"),

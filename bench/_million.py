@@ -9,7 +9,7 @@ import _bench  # noqa: F401 - finds this checkout's queuectl
 from queuectl.jobs.spec import NewJob
 from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 
 AT_ONCE = 100_000
 QUEUES = ("default", "mail", "thumbnails")

@@ -20,7 +20,7 @@ from queuectl.jobs.outcome import Exited, settle
 from queuectl.jobs.retry import RetryPolicy
 from queuectl.operations.enqueue import gc_paused
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import ClaimRequest, End, NewWorker
 
 JOBS = int(os.environ.get("BENCH_JOBS", "300000"))
@@ -57,7 +57,7 @@ class Bench:
         self._name = name
         self._request = ClaimRequest(SLOTS, None, "host", home)
         os.makedirs(home, exist_ok=True)
-        store.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
+        store.claims.register(NewWorker(name, "host", 1, home, SLOTS, None)).close()
         self._beat_at = time.perf_counter() + HEARTBEAT
         self.beats: list[float] = []
 
@@ -68,7 +68,7 @@ class Bench:
         turns = [self.turn() for _ in range(THOUSAND // SLOTS)]
         if time.perf_counter() >= self._beat_at:
             began = time.perf_counter()
-            self._store.heartbeat(self._name, slots=SLOTS, stopping=False)
+            self._store.claims.heartbeat(self._name, slots=SLOTS, stopping=False)
             self.beats.append(_ms_since(began))
             self._beat_at = time.perf_counter() + HEARTBEAT
         return turns
@@ -77,19 +77,19 @@ class Bench:
         """Do what an idle worker does at every wake-up that finds no job and no request."""
         time.sleep(LOOK_EVERY)
         began = time.perf_counter()
-        self._store.orders(self._name)
-        assert not self._store.exchange(self._name, claim=self._request).claims
+        self._store.claims.orders(self._name)
+        assert not self._store.claims.exchange(self._name, claim=self._request).claims
         return _ms_since(began)
 
     def turn(self) -> Turn:
         began = time.perf_counter()
-        claims = self._store.exchange(self._name, claim=self._request).claims
+        claims = self._store.claims.exchange(self._name, claim=self._request).claims
         claimed = _ms_since(began)
         assert len(claims) == SLOTS
         policy = RetryPolicy(1000, 0)
         ends = [End(claim, settle(claim, Exited(0), policy=policy, chance=0.5), 1, 0.0, 0.0, 0, 0) for claim in claims]
         began = time.perf_counter()
-        self._store.exchange(self._name, ends=ends)
+        self._store.claims.exchange(self._name, ends=ends)
         return Turn(claimed, _ms_since(began))
 
 

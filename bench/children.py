@@ -12,7 +12,7 @@ from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.outcome import Exited, settle
 from queuectl.jobs.retry import RetryPolicy
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import ClaimRequest, End, NewWorker
 
 CHILDREN = 10_000
@@ -30,7 +30,7 @@ class Parents:
         self._number = 0
         self.told: list[float] = []
         home.mkdir(exist_ok=True)
-        store.register(NewWorker("w", "host", 1, str(home), SLOTS, None)).close()
+        store.claims.register(NewWorker("w", "host", 1, str(home), SLOTS, None)).close()
 
     def end_one(self, children: int) -> float:
         """Return the time of the exchange that settles a job with `children` children; `told` is the time until all are updated."""
@@ -38,13 +38,13 @@ class Parents:
         parent = f"parent-{self._number}"
         child = new_job(0)._replace(queue="children", depends_on=(Dependency(parent),))
         self._store.enqueue([new_job(0)._replace(id=parent, queue="parents"), *[child] * children])
-        (claim,) = self._store.exchange("w", claim=self._request).claims
+        (claim,) = self._store.claims.exchange("w", claim=self._request).claims
         end = End(claim, settle(claim, Exited(0), policy=RetryPolicy(1000, 0), chance=0.5), 1, 0.0, 0.0, 0, 0)
         began = time.perf_counter()
-        answer = self._store.exchange("w", ends=[end])
+        answer = self._store.claims.exchange("w", ends=[end])
         seconds = time.perf_counter() - began
         while answer.undecided:
-            answer = self._store.exchange("w")
+            answer = self._store.claims.exchange("w")
         if children:
             self.told.append(time.perf_counter() - began)
         return seconds

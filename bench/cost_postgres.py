@@ -82,7 +82,7 @@ class Bench:
         self._server, self._url, self._home = server, url, str(lab.new_home())
         os.makedirs(self._home)
         self.store: Any = open_store(self._home, url)
-        self.store.register(NewWorker("w", "host", 1, self._home, 50, None)).close()
+        self.store.claims.register(NewWorker("w", "host", 1, self._home, 50, None)).close()
         self._claims: list[Claim] = []
 
     # ── what is measured ────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,7 +93,7 @@ class Bench:
     def claim(self, jobs: int) -> None:
         """Claim until `count` jobs are claimed, so that an exchange settles and claims the same number."""
         while len(self._claims) != jobs:
-            self._claims = self.store.exchange(
+            self._claims = self.store.claims.exchange(
                 "w",
                 ends=[_end(claim) for claim in self._claims],
                 claim=ClaimRequest(jobs, None, "host", self._home),
@@ -102,12 +102,14 @@ class Bench:
     def exchange(self, jobs: int) -> None:
         """Settle `count` jobs and claim as many, as a worker does."""
         request = ClaimRequest(jobs, None, "host", self._home)
-        self._claims = self.store.exchange("w", ends=[_end(claim) for claim in self._claims], claim=request).claims
+        self._claims = self.store.claims.exchange(
+            "w", ends=[_end(claim) for claim in self._claims], claim=request
+        ).claims
         assert len(self._claims) == jobs
 
     def start(self, jobs: int) -> None:
         """Record the start, as a worker does for jobs that take longer than 20 ms."""
-        self.store.exchange("w", starts=[Start(claim, 1, 0.02, 0) for claim in self._claims[:jobs]])
+        self.store.claims.exchange("w", starts=[Start(claim, 1, 0.02, 0) for claim in self._claims[:jobs]])
 
     def live(self, jobs: int) -> None:
         """Enqueue jobs together, and claim and settle them 8 at a time."""
@@ -117,14 +119,14 @@ class Bench:
 
     def look(self, _: int) -> None:
         """Do what a worker with free slots does on a wake-up, or when it polls after a write."""
-        self.store.orders("w")
-        self.store.exchange("w", claim=ClaimRequest(8, ("unused",), "host", self._home))
+        self.store.claims.orders("w")
+        self.store.claims.exchange("w", claim=ClaimRequest(8, ("unused",), "host", self._home))
 
     def poll(self, _: int) -> None:
         self.store.changed()
 
     def beat(self, _: int) -> None:
-        self.store.heartbeat("w", slots=8, stopping=False)
+        self.store.claims.heartbeat("w", slots=8, stopping=False)
         self.store.config()
 
     # ── how it is measured ──────────────────────────────────────────────────────────────────────────────────────────

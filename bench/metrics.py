@@ -77,7 +77,7 @@ def _look(home: Path) -> float:
     clock = SystemClock()
     with closing(open_store(str(home))) as store:
         began = clock.monotonic()
-        store.sample()
+        store.samples.record()
         return clock.monotonic() - began
 
 

@@ -28,7 +28,7 @@ def stale_statistics(lab: Lab, server: Server) -> Report:
     url, home = server.new_database(), lab.new_home()
     home.mkdir(exist_ok=True)
     store = open_store(str(home), url)
-    store.register(NewWorker("w", "host", 1, str(home), 10, None)).close()
+    store.claims.register(NewWorker("w", "host", 1, str(home), 10, None)).close()
     with server.connect(url) as db:
         db.execute("alter table queuectl.jobs set (autovacuum_enabled = false)")
         store.enqueue([new_job(0)] * 100)

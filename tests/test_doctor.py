@@ -20,8 +20,8 @@ from queuectl.doctor.storage import clock as check_clock
 from queuectl.paths import make_home, store_file
 from queuectl.store.alerts import notification_job
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
 from queuectl.store.sqlite.store import SqliteStore
+from queuectl.store.store import Store
 from tests import postgres
 from tests.clock import FakeClock
 
@@ -63,12 +63,12 @@ def test_a_message_of_an_alert_that_waits_for_long_is_noted(home: Path) -> None:
     make_home(str(home))
     with closing(SqliteStore(store_file(str(home)), clock=clock)) as store:
         now = clock.now_ms()
-        store.add_alert(Alert("late", Kind.DEAD, 1, None, None, 0, None, None, "page", "/", now))
-        told = store.alert("late")._replace(told_ms=now, checked_ms=now)
-        store.update_alert(told, [notification_job(told, Notification("call", AlertEvent.FIRING, 1, now))])
+        store.alerts.add(Alert("late", Kind.DEAD, 1, None, None, 0, None, None, "page", "/", now))
+        told = store.alerts.get("late")._replace(told_ms=now, checked_ms=now)
+        store.alerts.update(told, [notification_job(told, Notification("call", AlertEvent.FIRING, 1, now))])
         assert alerts(target(home, store)) == "1 alert, none firing"
         clock.advance(601)
-        store.update_alert(store.alert("late")._replace(checked_ms=clock.now_ms()))
+        store.alerts.update(store.alerts.get("late")._replace(checked_ms=clock.now_ms()))
         (finding,) = alerts(target(home, store))
         assert finding.message == "the last message of late has waited for 10m1s"
         assert finding.hint == "see why: queuectl explain call"

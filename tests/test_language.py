@@ -244,7 +244,7 @@ def fill(home: Path) -> None:
         queue.set_queue("mail", concurrency=2, rate="10/m", paused=True)
         queue.enqueue("true", queue="mail")
         queue.schedules.add("nightly", "0 2 * * *", command="make backup", tz="Europe/Berlin")
-        store.sample()
+        store.samples.record()
 
 
 JOBS = ("parent", "child", "gone", "held", "broken", "retried", "over", "running")

@@ -43,7 +43,8 @@ from queuectl.store.open import (
     store_exists,
     store_path,
 )
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.types import Enqueued, Filter
 from queuectl.text import short_repr
 

@@ -21,7 +21,8 @@ from queuectl.operations import control
 from queuectl.operations import wait as waiting
 from queuectl.operations.enqueue import Fields
 from queuectl.operations.query import restrict_states
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.types import Chosen, Filter
 from queuectl.text import short_repr
 from queuectl.units import from_ms, parse_duration_ms

@@ -23,7 +23,8 @@ from queuectl.jobs.model import BulkResult, Job, Worker
 from queuectl.operations.enqueue import Fields, JobInput
 from queuectl.settings import Settings
 from queuectl.store.open import store_exists
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 
 if TYPE_CHECKING:
     from queuectl.policy.gate import Gate

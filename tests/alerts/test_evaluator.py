@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -55,7 +55,7 @@ class AlertSystem:
     def add(self, kind: Kind, threshold: int, name: str = "a", **fields: Any) -> None:
         now = self.clock.now_ms()
         plain = Alert(name, kind, threshold, None, None, 0, None, None, "page", "/", now, seen_ms=now)
-        self.store.add_alert(plain._replace(**fields))
+        self.store.alerts.add(plain._replace(**fields))
 
     def task(self, store: SqliteStore | None = None) -> AlertTask:
         return AlertTask(store=store or self.store, here=HERE, settings=plain_settings, emit=self.events.append)
@@ -64,7 +64,7 @@ class AlertSystem:
         """As a worker that begins does."""
         if self._me is None:
             self._me = Hands(self.store, self.home, name="me", queues=("default",))
-        self.store.heartbeat("me", slots=1, stopping=False)
+        self.store.claims.heartbeat("me", slots=1, stopping=False)
         self.task().step(self.clock.monotonic())
 
     def check(self) -> list[Sent]:
@@ -137,7 +137,7 @@ def test_of_concurrent_evaluators_one_sends_the_notification(
     system.add(Kind.DEAD, 1)
     system.kill(worker, 1)
     others = [SqliteStore(store_file(str(system.home)), clock=clock) for _ in range(3)]
-    seen = system.store.alerts()
+    seen = system.store.alerts.all()
     for other in others:  # all of them have seen the same before one of them has written
         check(other, here=HERE, settings=plain_settings, alerts=seen)
         other.close()
@@ -170,7 +170,7 @@ def test_delivery_jobs_do_not_trigger_alerts(system: AlertSystem, clock: FakeClo
     system.store.enqueue([new_job("a", queue=WEBHOOK_QUEUE)])
     clock.advance(100)
     system.step()
-    assert system.store.alert("a").value == 0
+    assert system.store.alerts.get("a").value == 0
 
 
 def test_an_unchanged_status_is_written_now_and_then(system: AlertSystem, clock: FakeClock) -> None:
@@ -178,7 +178,7 @@ def test_an_unchanged_status_is_written_now_and_then(system: AlertSystem, clock:
     for seconds, turn in ((0, 1), (MAX_STATUS_AGE_MS / 1000 - 1, 1), (1, 2)):
         clock.advance(seconds)
         system.step()
-        assert system.store.alert("a").turn == turn
+        assert system.store.alerts.get("a").turn == turn
 
 
 def test_a_worker_checks_every_two_seconds_and_not_at_every_wakeup(system: AlertSystem, worker: Hands) -> None:
@@ -187,22 +187,26 @@ def test_a_worker_checks_every_two_seconds_and_not_at_every_wakeup(system: Alert
     system.add(Kind.DEAD, 1)
     assert duty.step(100.1) == 100.0 + MIN_INTERVAL
     assert duty.step(101.0) == 101.0 + CHECK_INTERVAL
-    assert system.store.alert("a").turn == 1
+    assert system.store.alerts.get("a").turn == 1
 
 
 def test_the_last_worker_decides_nothing_while_it_stops(system: AlertSystem, worker: Hands) -> None:
     system.add(Kind.DEAD, 1)
     system.kill(worker, 1)
-    system.store.heartbeat(worker.name, slots=1, stopping=True)
+    system.store.claims.heartbeat(worker.name, slots=1, stopping=True)
     system.task().step(system.clock.monotonic())
-    assert system.store.alert("a").turn == 0
+    assert system.store.alerts.get("a").turn == 0
     assert system.notifications() == []
     system.check()
     assert [word for word, _ in system.direct] == ["firing"]
 
 
 class Unable:
-    def alerts(self) -> list[Alert]:
+    @property
+    def alerts(self) -> Self:
+        return self
+
+    def all(self) -> list[Alert]:
         raise StoreRefused("x", "permission denied for table alerts")
 
 
@@ -220,9 +224,9 @@ def test_a_missing_privilege_is_reported_once_and_does_not_stop_the_worker(syste
 def test_no_worker_fires_when_its_time_has_passed_since_the_last_heartbeat(
     system: AlertSystem, worker: Hands, clock: FakeClock, threshold: str
 ) -> None:
-    system.store.heartbeat(worker.name, slots=1, stopping=False)
+    system.store.claims.heartbeat(worker.name, slots=1, stopping=False)
     wish = AlertRequest("a", no_worker=threshold, command="page")
-    system.store.add_alert(parse_alert(wish, cwd="/", now_ms=clock.now_ms()))
+    system.store.alerts.add(parse_alert(wish, cwd="/", now_ms=clock.now_ms()))
     passed = 0
     while not system.check():
         assert passed < 300
@@ -235,7 +239,9 @@ def test_no_worker_fires_when_its_time_has_passed_since_the_last_heartbeat(
 
 def test_oldest_fires_when_a_job_has_waited_for_its_time(system: AlertSystem, clock: FakeClock) -> None:
     system.store.enqueue([new_job()])
-    system.store.add_alert(parse_alert(AlertRequest("a", oldest="10m", command="page"), cwd="/", now_ms=clock.now_ms()))
+    system.store.alerts.add(
+        parse_alert(AlertRequest("a", oldest="10m", command="page"), cwd="/", now_ms=clock.now_ms())
+    )
     clock.advance(599)
     assert not system.check()
     clock.advance(1)
@@ -249,7 +255,7 @@ def test_without_a_worker_a_notification_is_sent_without_a_job(system: AlertSyst
         system.check()
         assert [word for word, _ in system.direct] == expected
     assert system.notifications() == []
-    assert system.store.alert("a").untold == ()
+    assert system.store.alerts.get("a").untold == ()
 
 
 def test_a_new_worker_resolves_the_alert_with_a_job(system: AlertSystem, clock: FakeClock) -> None:
@@ -292,10 +298,10 @@ def test_a_new_worker_sends_the_unsent_notifications_in_order(system: AlertSyste
     system.step()
     assert system.notifications() == ["over"]  # another process is about to retry the other one
     clock.advance(RETRY_AFTER_MS / 1000)
-    hands.store.heartbeat(hands.name, slots=1, stopping=False)
+    hands.store.claims.heartbeat(hands.name, slots=1, stopping=False)
     system.step()
     assert sorted(system.notifications()) == ["firing", "over"]
-    assert system.store.alert("a").untold == ()
+    assert system.store.alerts.get("a").untold == ()
     assert {id_ for _, id_ in system.direct} < {job.id for job in system.store.jobs()}
     hands.wakeup.close()
 
@@ -317,10 +323,10 @@ def test_an_alert_that_is_removed_during_a_delivery_stays_removed(system: AlertS
     clock.advance(1)
 
     def deliver(alert: Alert, notification: Notification) -> None:
-        system.store.remove_alert(alert.name)
+        system.store.alerts.remove(alert.name)
 
     assert len(check(system.store, here=HERE, settings=plain_settings, deliver=deliver)) == 1
-    assert system.store.alerts() == []
+    assert system.store.alerts.all() == []
 
 
 def test_the_status_may_be_written_during_a_delivery(system: AlertSystem, clock: FakeClock) -> None:
@@ -328,10 +334,10 @@ def test_the_status_may_be_written_during_a_delivery(system: AlertSystem, clock:
     clock.advance(1)
 
     def deliver(alert: Alert, notification: Notification) -> None:
-        assert system.store.update_alert(system.store.alert("a")._replace(value=77))
+        assert system.store.alerts.update(system.store.alerts.get("a")._replace(value=77))
 
     check(system.store, here=HERE, settings=plain_settings, deliver=deliver)
-    after = system.store.alert("a")
+    after = system.store.alerts.get("a")
     assert (after.value, after.untold, after.is_firing) == (77, (), True)
 
 

@@ -399,7 +399,7 @@ def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(
 
 def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) -> None:
     with closing(open_store(str(queuectl.home), None, FakeClock())) as store:
-        store.register(NewWorker("far", "elsewhere", 7, str(queuectl.home), 1, None, "another")).close()
+        store.claims.register(NewWorker("far", "elsewhere", 7, str(queuectl.home), 1, None, "another")).close()
     found = findings(queuectl, check=1)["worker-silent"]
     assert "worker far at elsewhere has had no heartbeat for " in found["message"]
 

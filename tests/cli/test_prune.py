@@ -121,8 +121,8 @@ def test_prune_shows_its_progress_on_a_terminal(home: Path) -> None:
     worker = Hands(store, home)
     store.enqueue([new_job() for _ in range(20_000)])
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in worker.claim(20_000)]
-    store.exchange(worker.name, ends=ends)
-    store.retire(worker.name)
+    store.claims.exchange(worker.name, ends=ends)
+    store.claims.retire(worker.name)
     worker.wakeup.close()
     store.close()
     terminal = Terminal(home, "prune", "--older-than", "0", "--yes")

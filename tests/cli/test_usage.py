@@ -375,7 +375,7 @@ def test_a_row_is_one_line_on_the_narrowest_terminal(queuectl: Program, home: Pa
     queuectl("worker", "start", "--drain", check=0)
     if arguments[0] == "worker":
         with contextlib.closing(open_store(str(home))) as store:
-            store.register(NewWorker("w" * 64, "h" * 64, 4_000_000, str(home), 1000, ("q" * 64,))).close()
+            store.claims.register(NewWorker("w" * 64, "h" * 64, 4_000_000, str(home), 1000, ("q" * 64,))).close()
     terminal = Terminal(home, *arguments, columns=40)
     assert terminal.end() == 0
     lines = plain(terminal.shown).splitlines()

@@ -22,6 +22,7 @@ from queuectl.jobs.spec import Defaults
 from queuectl.jobs.states import State
 from queuectl.paths import make_folders, make_home, store_file
 from queuectl.settings import Settings
+from queuectl.store.schedules import Schedules
 from queuectl.store.sqlite.connection import MEMORY
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.store.types import ScheduleCheck
@@ -122,7 +123,7 @@ def test_after_downtime_one_missed_run_is_caught_up_by_default(setup: Setup) -> 
     setup.clock.advance(3 * 3600)
     setup.run(setup.duty(), seconds=1)
     assert Counter(job.cron for job in setup.store.jobs()) == {"one": 1, "three": 3}
-    (missed,) = setup.store.schedule_runs("none", limit=5)
+    (missed,) = setup.store.schedules.runs("none", limit=5)
     assert (missed.reason, missed.times) == ("missed: no worker was running", 18)
 
 
@@ -133,12 +134,12 @@ def test_a_held_job_is_released_when_the_earlier_job_has_ended(setup: Setup, hom
     first = worker.claim_one()
     setup.run(duty, seconds=25)
     assert worker.claim(5) == []
-    waiting = setup.store.schedule("s").waiting
+    waiting = setup.store.schedules.get("s").waiting
     worker.end(first)
     setup.run(duty, seconds=HELD_RECHECK_SECONDS)
     second = worker.claim_one()
     assert second.id == waiting
-    assert [(past.job, past.reason) for past in setup.store.schedule_runs("s", limit=9)] == [
+    assert [(past.job, past.reason) for past in setup.store.schedules.runs("s", limit=9)] == [
         (None, f"job {second.id} of an earlier run still waits"),
         (second.id, None),
         (first.id, None),
@@ -185,7 +186,7 @@ def test_current_settings_are_the_defaults_of_a_scheduled_job(setup: Setup) -> N
 def test_the_error_of_a_schedule_is_reported_once_and_affects_no_other(setup: Setup) -> None:
     setup.add("every 10s", "bad", overlap="allow")
     setup.add("every 10s", "good", overlap="allow")
-    real = setup.store.schedule("bad")
+    real = setup.store.schedules.get("bad")
     setup.store.db.execute("update schedules set tz = 'Nowhere/Land' where name = 'bad'")
     setup.run(setup.duty(), seconds=41)
     assert [event for event in setup.events if isinstance(event, StoreTrouble)] == [
@@ -210,21 +211,22 @@ def test_invalid_settings_are_reported_and_add_no_jobs(setup: Setup) -> None:
 def test_a_schedule_that_is_removed_between_two_polls_is_ignored(setup: Setup) -> None:
     setup.add("every 10s")
     setup.clock.advance(10)
-    hasty = Hasty(setup.store.db.path, clock=setup.clock)
+    hasty = SqliteStore(setup.store.db.path, clock=setup.clock)
+    hasty.schedules = Hasty(hasty.tx, hasty.enqueuer, hasty.dependencies)
     duty, now = setup.duty(store=hasty), setup.clock.monotonic()
     assert duty.step(now) == now
     assert setup.events == []
-    assert setup.store.schedules() == []
+    assert setup.store.schedules.all() == []
     hasty.close()
 
 
-class Hasty(SqliteStore):
-    """A store whose schedules are removed between the listing and the decision."""
+class Hasty(Schedules):
+    """Schedules that are removed between the listing and the decision."""
 
-    def schedule_checks(self, *, limit: int) -> list[ScheduleCheck]:
-        found = super().schedule_checks(limit=limit)
+    def checks(self, *, limit: int) -> list[ScheduleCheck]:
+        found = super().checks(limit=limit)
         for look in found:
-            self.remove_schedule(look.name)
+            self.remove(look.name)
         return found
 
 
@@ -271,11 +273,11 @@ def test_no_run_is_decided_twice_and_none_is_skipped(seed: int) -> None:
                         setup.store.cancel([job.id])
             case _:
                 setup.run(*duties, seconds=chance.uniform(0, 30))
-    ticks = setup.store.schedule_runs("s", limit=1000)
+    ticks = setup.store.schedules.runs("s", limit=1000)
     assert len({tick.at_ms for tick in ticks}) == len(ticks)
     fired = [tick.job for tick in ticks if tick.job]
     assert len(fired) == len(set(fired))
     waiting = [job for job in setup.store.jobs() if job.held and job.state is State.PENDING]
     assert len(waiting) <= (overlap == "queue")
-    assert all(job.id == setup.store.schedule("s").waiting for job in waiting)
+    assert all(job.id == setup.store.schedules.get("s").waiting for job in waiting)
     setup.store.close()

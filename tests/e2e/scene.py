@@ -18,7 +18,7 @@ import pytest
 
 from queuectl.jobs.states import FINAL, State
 from queuectl.store.open import open_reads
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from tests.e2e.processes import carrying, process
 from tests.program import COMMAND, Leftovers, Program, WorkerProcess

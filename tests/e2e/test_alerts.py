@@ -94,7 +94,7 @@ def test_of_many_workers_one_tells(scene: Scene, receiver: Receiver) -> None:
     wait_until(lambda: states(receiver) == ["firing"], what="it to be told")
 
     def looked() -> int:
-        return scene.store.alert("deaths").turn
+        return scene.store.alerts.get("deaths").turn
 
     before = looked()
     wait_until(lambda: looked() > before, what="the alerts to be evaluated again")
@@ -135,7 +135,7 @@ def test_a_missing_worker_is_notified_by_the_check_and_a_new_one_by_the_worker(
 def test_a_worker_that_is_killed_is_missed(scene: Scene, receiver: Receiver) -> None:
     scene.queuectl("alert", "add", "no-worker", "--no-worker", "1ms", "--for", "0", "--webhook", receiver.url, check=0)
     worker = scene.worker()
-    wait_until(lambda: scene.store.alert("no-worker").checked_ms is not None, what="the worker to look")
+    wait_until(lambda: scene.store.alerts.get("no-worker").checked_ms is not None, what="the worker to look")
     assert scene.queuectl("alert", "check", check=0).out == ""
     worker.kill()
 

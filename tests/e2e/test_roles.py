@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from queuectl.store.postgres.reads import RIGHTS
+from queuectl.store.postgres.privileges import RIGHTS
 from tests import postgres
 from tests.docs.pages import read, section
 from tests.program import Program

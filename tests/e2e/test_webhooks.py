@@ -263,4 +263,4 @@ def test_hooks_go_out_and_come_in_with_their_jobs(scene: Scene, receiver: Receiv
     scene.queuectl("reset", "--yes", check=0)
     scene.queuectl("import", "--rules", file, check=0)
     assert scene.store.get("a").hooks == before
-    assert scene.store.rules()["q"].on_dead == receiver.url
+    assert scene.store.queues.rules()["q"].on_dead == receiver.url

@@ -14,7 +14,7 @@ import pytest
 from queuectl import errors
 from queuectl.maintenance.lock_breaker import Killed, LockBreaker
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.e2e.processes import is_running, process
 from tests.factories import new_job

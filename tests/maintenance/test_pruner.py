@@ -62,7 +62,7 @@ def run_all(store: SqliteStore, worker: Hands, home: Path, names: list[str]) -> 
     """Completed, each with a log of ten bytes."""
     store.enqueue([new_job(name) for name in names])
     claims = worker.claim(len(names))
-    store.exchange(worker.name, ends=[End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in claims])
+    store.claims.exchange(worker.name, ends=[End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in claims])
     for claim in claims:
         Path(claim.log).write_bytes(b"0123456789")
 
@@ -286,7 +286,7 @@ def test_a_prune_that_is_killed_leaves_no_job_without_its_log_and_the_next_finis
     store: SqliteStore, worker: Hands, home: Path, queuectl: Program
 ) -> None:
     run_all(store, worker, home, [f"j{number:04}" for number in range(4000)])
-    store.retire("w1")
+    store.claims.retire("w1")
     running = queuectl.start("prune", "--older-than", "0", "--yes")
     wait_until(lambda: store.count() < 4000, every=0.001, what="the first to be removed")
     running.send_signal(signal.SIGKILL)

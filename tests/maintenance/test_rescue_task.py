@@ -24,8 +24,8 @@ class StoppedReader(SqliteStore):
     seconds = 0.0
 
     def workers(self, *, busy: bool = True) -> list[Worker]:
-        assert isinstance(self.parts.tx.clock, FakeClock)
-        self.parts.tx.clock.advance(self.seconds)
+        assert isinstance(self.tx.clock, FakeClock)
+        self.tx.clock.advance(self.seconds)
         return super().workers()
 
 
@@ -54,7 +54,7 @@ def test_a_worker_that_is_stopped_during_a_check_takes_no_other_for_silent(
     task.step(clock.monotonic())
     store.seconds = 0.0
     clock.advance(1)
-    store.heartbeat("me", slots=1, stopping=False)
+    store.claims.heartbeat("me", slots=1, stopping=False)
     task.step(clock.monotonic())
     assert {worker.id: worker.state for worker in store.workers()} == {"me": "running", "w1": "running"}
     for hands in hired:

@@ -22,7 +22,7 @@ from queuectl.maintenance.store_tasks import (
     SampleTask,
 )
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 
 ALICE = Actor(1000, "alice", "box", "queuectl")
@@ -38,28 +38,28 @@ def store(home: Path, clock: FakeClock) -> Iterator[Store]:
 
 def test_old_audit_records_are_removed_in_batches(store: Store, clock: FakeClock) -> None:
     for _ in range(FORGET_BATCH_SIZE + 1):
-        store.note(Act("test", ["x"]))
+        store.audit.add(Act("test", ["x"]))
     clock.advance(2 * 24 * 3600)
-    store.note(Act("test", ["x"]))
+    store.audit.add(Act("test", ["x"]))
     task = BatchCompletionTask(store, lambda: load_settings({"retain-audit": "1d"}, {}), by=ALICE)
     assert task.step(0.0) == COMPLETE_EVERY
-    assert next(store.audit()).seq == FORGET_BATCH_SIZE + 1
+    assert next(store.audit.entries()).seq == FORGET_BATCH_SIZE + 1
     task.step(COMPLETE_EVERY)
-    assert next(store.audit()).seq == FORGET_BATCH_SIZE + 2
+    assert next(store.audit.entries()).seq == FORGET_BATCH_SIZE + 2
     task.step(2 * COMPLETE_EVERY)
-    assert len(list(store.audit())) == 3  # the new one, and two that record the removals
+    assert len(list(store.audit.entries())) == 3  # the new one, and two that record the removals
 
 
 @pytest.mark.parametrize("settings", [{"retain-audit": "forever"}, {"retain-audit": "soon"}])
 def test_audit_records_stay_without_a_valid_retention_time(
     store: Store, clock: FakeClock, settings: dict[str, str]
 ) -> None:
-    store.note(Act("test", ["x"]))
+    store.audit.add(Act("test", ["x"]))
     clock.advance(1000 * 24 * 3600)
     task = BatchCompletionTask(store, lambda: load_settings(settings, {}), by=ALICE)
     task.step(0.0)
     task.step(FORGET_EVERY)
-    assert [entry.seq for entry in store.audit()] == [1]
+    assert [entry.seq for entry in store.audit.entries()] == [1]
 
 
 def test_counters_are_sampled_at_the_beginning_of_every_minute(store: Store, clock: FakeClock) -> None:
@@ -69,7 +69,7 @@ def test_counters_are_sampled_at_the_beginning_of_every_minute(store: Store, clo
         assert 0 < again - clock.monotonic() <= 60
         clock.advance(again - clock.monotonic())
         assert clock.now_ms() % 60_000 == 0
-    assert len(store.points(Span.MINUTE, since_ms=0)) == 5
+    assert len(store.samples.points(Span.MINUTE, since_ms=0)) == 5
 
 
 class Unable:
@@ -77,8 +77,9 @@ class Unable:
 
     def __init__(self, trouble: Exception) -> None:
         self._trouble = trouble
+        self.samples = self
 
-    def sample(self) -> bool:
+    def record(self) -> bool:
         raise self._trouble
 
 

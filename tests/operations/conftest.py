@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.store.blank import put_blank_store
 

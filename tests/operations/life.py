@@ -7,7 +7,7 @@ from typing import Any
 
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Exited, Outcome, Signalled
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import ClaimRequest, End, NewWorker
 from tests.factories import new_job, settlement
 
@@ -22,13 +22,13 @@ def enqueue(store: Store, job_id: str, **fields: Any) -> str:
 
 
 def register(store: Store, home: Path, *, name: str = "w1", queues: tuple[str, ...] | None = None) -> None:
-    store.register(NewWorker(name, "here", 4711, str(home), 1, queues)).close()
+    store.claims.register(NewWorker(name, "here", 4711, str(home), 1, queues)).close()
 
 
 def claim(store: Store, home: Path, *, worker: str = "w1") -> Claim:
     """Claim the next job and record its start."""
     request = ClaimRequest(limit=1, queues=None, host="here", logs=str(home / "logs"))
-    return store.exchange(worker, claim=request).claims[0]
+    return store.claims.exchange(worker, claim=request).claims[0]
 
 
 def end(
@@ -41,7 +41,7 @@ def end(
 ) -> None:
     """Settle a run of 250 ms."""
     over = End(held, settlement(held, outcome), 4711, QUARTER_SECOND, QUARTER_SECOND, *span)
-    store.exchange(worker, ends=[over])
+    store.claims.exchange(worker, ends=[over])
 
 
 def run(store: Store, home: Path, outcome: Outcome = OK) -> str:

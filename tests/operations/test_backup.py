@@ -8,7 +8,7 @@ import pytest
 from queuectl.errors import WorkersAlive
 from queuectl.operations.backup import reset_store
 from queuectl.store.open import open_reads
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.operations.life import enqueue, register, run
 

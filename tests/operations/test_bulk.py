@@ -8,7 +8,7 @@ from queuectl.errors import AmbiguousId, JobNotFound, QueuectlError, StoreFull, 
 from queuectl.jobs.edit import HOLD
 from queuectl.operations import control
 from queuectl.operations.bulk import BULK_BATCH_SIZE, apply_to_each, find_jobs, resolve_ids
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.factories import new_job
 from tests.operations.life import enqueue
 

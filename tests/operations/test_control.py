@@ -12,7 +12,7 @@ from queuectl.jobs.outcome import Cancelled
 from queuectl.jobs.states import State
 from queuectl.operations import control
 from queuectl.operations.bulk import BULK_BATCH_SIZE
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_ms
@@ -55,7 +55,7 @@ def test_cancel_rescues_the_jobs_of_a_dead_worker(store: Store, other: Store, ho
     register(store, home)
     enqueue(store, "a")
     claim(other, home)
-    answer = control.cancel(store, clock, ["a"], rescue=lambda: other.rescue("w1", max_crashes=3))
+    answer = control.cancel(store, clock, ["a"], rescue=lambda: other.claims.rescue("w1", max_crashes=3))
     assert answer.done == ["a"]
     assert store.get("a").state is State.CANCELLED
 
@@ -201,7 +201,7 @@ def test_children_that_are_retried_with_their_parent_are_blocked_again(
     names = chain(store, BULK_BATCH_SIZE + 10)
     register(store, home)
     run(store, home, KILLED)
-    while store.decide():
+    while store.dependencies.decide():
         pass
     assert control.retry(store, names, exact=True) == (names, [])
     assert [store.get(name).state for name in (names[0], names[1], names[-1])] == ["pending", "blocked", "blocked"]

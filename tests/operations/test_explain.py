@@ -13,7 +13,7 @@ from queuectl.jobs.model import Worker
 from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
 from queuectl.operations.explain import MAX_COUNTED_AHEAD, explain, with_reason
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests import postgres
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -71,7 +71,7 @@ def reasons(store: Store, ref: str = "me", *, dead: tuple[str, ...] = ()) -> lis
 
     told = explain(store, ref, is_alive=is_alive)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    line = with_reason(told.job, alive, store.now_ms(), load=store.brakes().get(told.job.queue)).reason
+    line = with_reason(told.job, alive, store.now_ms(), load=store.queues.loads().get(told.job.queue)).reason
     found = told.to_dict()["reasons"]
     assert isinstance(found, list)
     assert BRIEFLY.get(found[0]["code"], "") in (line or "")
@@ -101,7 +101,7 @@ def codes(store: Store, ref: str = "me", **rest: Any) -> list[str]:
 
 def test_a_job_of_a_paused_queue_is_explained_with_how_to_resume_it(store: Store) -> None:
     store.enqueue([new_job("me", queue="mail")])
-    store.set_rules("mail", {"paused": True, "concurrency": 1})
+    store.queues.set_rules("mail", {"paused": True, "concurrency": 1})
     paused, unserved = reasons(store)
     assert paused == {
         "code": "queue-paused",
@@ -114,7 +114,7 @@ def test_a_job_of_a_paused_queue_is_explained_with_how_to_resume_it(store: Store
 def test_a_job_that_waits_for_limits_of_its_queue_is_explained_with_them(store: Store, hire: Hire) -> None:
     hands = hire()
     store.enqueue([new_job("first", queue="mail"), new_job("me", queue="mail")])
-    store.set_rules("mail", {"concurrency": 1, "rate": Rate(1, 60_000)})
+    store.queues.set_rules("mail", {"concurrency": 1, "rate": Rate(1, 60_000)})
     hands.start(hands.claim_one())
     full, rate = reasons(store)
     assert full["message"] == "The limit of its queue 'mail' is reached: one job runs, and not more than 1 may."
@@ -183,7 +183,7 @@ def test_without_a_live_worker_it_says_how_to_start_one(store: Store, hire: Hire
 def test_for_a_queue_without_workers_it_names_the_live_workers_and_their_queues(store: Store, hire: Hire) -> None:
     hire("ada", queues=("default", "video"))
     hire("bee")
-    store.heartbeat("bee", slots=1, stopping=True)
+    store.claims.heartbeat("bee", slots=1, stopping=True)
     store.enqueue([new_job("me", queue="mail")])
     found, _ = reasons(store)
     assert found["message"] == (
@@ -355,7 +355,7 @@ def test_a_dead_job_is_explained_with_its_error_and_how_to_retry_it(store: Store
 def test_a_job_that_crashed_its_workers_is_explained(store: Store, hire: Hire) -> None:
     store.enqueue([new_job("me")])
     hire().claim_one()
-    store.rescue("ada", max_crashes=1)
+    store.claims.rescue("ada", max_crashes=1)
     (found,) = reasons(store)
     assert "1 worker died with it, as many as max-crashes allows." in found["message"]
 

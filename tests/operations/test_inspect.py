@@ -6,7 +6,7 @@ import pytest
 
 from queuectl.errors import AmbiguousId, JobNotFound
 from queuectl.operations.inspect import metrics, show, status
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.operations.life import KILLED, claim, end, enqueue, register, run
 

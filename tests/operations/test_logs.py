@@ -11,7 +11,7 @@ from queuectl.jobs.outcome import Exited
 from queuectl.logs.writer import LogWriter
 from queuectl.operations.inspect import show
 from queuectl.operations.logs import LogView, follow_logs, read_log
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import OutputPiece, Start
 from tests.clock import FakeClock
 from tests.operations.life import OK, claim, end, enqueue, register
@@ -37,7 +37,7 @@ class Writer:
         return held.id
 
     def record(self, job_id: str) -> None:
-        self.store.exchange("w1", starts=[Start(self.held[job_id], 1, 0.0, self.logs[job_id].log_from)])
+        self.store.claims.exchange("w1", starts=[Start(self.held[job_id], 1, 0.0, self.logs[job_id].log_from)])
 
     def write(self, job_id: str, data: bytes) -> None:
         was_silent = self.logs[job_id].log_from is None
@@ -185,7 +185,7 @@ def test_a_copy_of_a_shared_store_has_the_output_of_other_hosts(store: Store, ho
     register(store, home)
     enqueue(store, "a")
     held = claim(store, home)
-    store.exchange("w1", outputs=[OutputPiece(held, 0, b"far away\n", 0)])
+    store.claims.exchange("w1", outputs=[OutputPiece(held, 0, b"far away\n", 0)])
     end(store, held, span=(50, 59))
     assert b"".join(read_log(store, "a", BARE, host="here")) == b"far away\n"
     assert show(store, "a", host="here", output_limit=5).output == "away\n"

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from queuectl.clock import SystemClock
 from queuectl.operations.prometheus import escape_label, format_metrics
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.operations.life import KILLED, claim, enqueue, register, run
 
 SAMPLE = re.compile(r'^[a-z_]+(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\})? -?[0-9.e+-]+$')

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +13,7 @@ from queuectl.jobs.outcome import Cancelled, Exited, Outcome
 from queuectl.jobs.states import State
 from queuectl.operations import control
 from queuectl.operations.wait import STORE_RETRY_SECONDS, UnservedWatch, exit_code, retry_store, retrying_reads, wait
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.operations.life import KILLED, OK, claim, end, enqueue, register, run
@@ -142,7 +143,7 @@ def test_a_job_whose_worker_is_stopping_but_runs_it_is_served(store: Store, home
     enqueue(store, "running")
     claim(store, home)
     enqueue(store, "waiting")
-    store.heartbeat("w1", slots=1, stopping=True)
+    store.claims.heartbeat("w1", slots=1, stopping=True)
     notices = Notices()
     watch = UnservedWatch(store, clock, is_alive=lambda _: True, notify=notices)
     with pytest.raises(WaitTimeout):
@@ -259,6 +260,13 @@ def test_retrying_reads_return_the_results_of_the_store(store: Store, clock: Fak
     assert [job.id for job in bearing.jobs()] == ["a"]
     assert bearing.get("a") == store.get("a")
     assert bearing.is_shared == store.is_shared
+
+
+def test_reads_of_a_part_of_the_store_are_retried(clock: FakeClock) -> None:
+    class Busy:
+        batches = SimpleNamespace(all=fails(3))
+
+    assert retrying_reads(cast(Store, Busy()), clock).batches.all() == "done"
 
 
 def test_a_wait_times_out_while_the_store_is_unavailable(clock: FakeClock) -> None:

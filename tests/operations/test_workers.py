@@ -13,7 +13,7 @@ from queuectl.operations.workers import (
     restart_workers,
     stop_workers,
 )
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import StopMode
 from tests.clock import FakeClock
 from tests.operations.life import register
@@ -43,7 +43,7 @@ class Stubborn:
         self.end()
 
     def end(self) -> None:
-        self._store.retire("w1")
+        self._store.claims.retire("w1")
         self.is_gone = True
 
     def hands(self) -> WorkerProcesses:
@@ -130,7 +130,7 @@ def test_a_worker_that_was_declared_lost_and_registers_again_is_asked_again(
 ) -> None:
     stubborn = Stubborn(store)
     stubborn.is_stopped = False
-    store.retire("w1")
+    store.claims.retire("w1")
     asked: list[StopMode | None] = []
 
     class Reregister(FakeClock):
@@ -138,7 +138,7 @@ def test_a_worker_that_was_declared_lost_and_registers_again_is_asked_again(
             super().sleep(seconds)
             if not other.workers() and not asked:
                 register(other, home)
-            elif (order := other.orders("w1").stop) is not None:
+            elif (order := other.claims.orders("w1").stop) is not None:
                 asked.append(order)
                 stubborn.end()
 
@@ -161,7 +161,7 @@ def test_a_worker_that_is_not_registered_during_its_restart_has_not_ended(
 ) -> None:
     register(store, home)
     workers = store.workers()
-    store.retire("w1")  # as the restarting worker does
+    store.claims.retire("w1")  # as the restarting worker does
     back_at = clock.monotonic() + away
 
     class Meanwhile(FakeClock):

@@ -72,9 +72,9 @@ def _lost_are_known() -> tuple[Any, str, Any]:
 def _early_answer() -> tuple[Any, str, Any]:
     enqueue = SqliteEnqueuer.enqueue
 
-    def answers_first(self: SqliteEnqueuer, jobs: Sequence[NewJob]) -> list[str]:
+    def answers_first(self: SqliteEnqueuer, jobs: Sequence[NewJob], **given: Any) -> list[str]:
         with contextlib.suppress(errors.Unavailable):
-            enqueue(self, jobs)
+            enqueue(self, jobs, **given)
         return [job.id or "" for job in jobs]
 
     return SqliteEnqueuer, "enqueue", answers_first

@@ -105,7 +105,7 @@ class People:
         name, process = serving[int(chance() * len(serving))]
         if chance() < 0.5:
             mode = StopMode.NOW if chance() < 0.5 else StopMode.FINISH
-            self._scene.stage.note(f"stops {name}, {mode}: {store.request_stop(name, mode)}")
+            self._scene.stage.note(f"stops {name}, {mode}: {store.claims.request_stop(name, mode)}")
         else:
             self._scene.stage.note(f"sends TERM to {name}")
             process.signals.stop()

@@ -12,7 +12,8 @@ from queuectl import errors
 from queuectl.jobs.edit import JobEdit
 from queuectl.jobs.model import Claim, NewJob
 from queuectl.jobs.states import WAITING, State
-from queuectl.store.protocol import Wakeup
+from queuectl.store.claims import Wakeup
+from queuectl.store.sqlite.claims import SqliteClaims
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.store.types import (
     CancelAnswer,
@@ -45,8 +46,8 @@ class Wire:
 
     def __init__(self, raw: sqlite3.Connection, stage: Stage, witness: Witness, store: SimStore) -> None:
         self._raw = raw
-        self._stage = stage
-        self._witness = witness
+        self.stage = stage
+        self.witness = witness
         self._store = store
         self._changes = raw.total_changes
 
@@ -74,7 +75,7 @@ class Wire:
         self._raw.close()
 
     def _before(self, sql: str) -> None:
-        stage = self._stage
+        stage = self.stage
         if sql == "commit":
             stage.effect("before a commit")
             self._strike(1.0)
@@ -92,11 +93,11 @@ class Wire:
         if self._raw.in_transaction or self._raw.total_changes == self._changes:
             return
         self._changes = self._raw.total_changes
-        has_claimed = self._witness.committed(self._store)
-        self._stage.effect(AFTER_A_CLAIM if has_claimed else "after a commit")
+        has_claimed = self.witness.committed(self._store)
+        self.stage.effect(AFTER_A_CLAIM if has_claimed else "after a commit")
 
     def _strike(self, share: float) -> None:
-        stage = self._stage
+        stage = self.stage
         for name, likely in stage.chances.of_the_store:
             if stage.random.random() < likely * share:
                 stage.note(f"the store is {name}")
@@ -122,34 +123,61 @@ class SimStore(SqliteStore):
         self.spares_nothing = (
             False  # its user terminates what dead workers have left running, and lets no worker adopt it
         )
-        self._stage = stage
-        self._witness = witness
+        self.stage = stage
+        self.witness = witness
         self.db._db = Wire(self.db._db, stage, witness, self)
-        tx = self.parts.tx
+        self.claims = SimClaims(self)
+        tx = self.tx
         self._notify_workers = tx.notify_workers
         tx.notify_workers = self._notify
 
-    def _begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None, *, settles: bool = False) -> None:
+    def begin(self, verb: str, worker: str = "", asked: ClaimRequest | None = None, *, settles: bool = False) -> None:
         self.verb, self.worker, self.asked, self.named, self.settles = verb, worker, asked, frozenset(), settles
-        self.since_ms, self.since_jumps = self.parts.tx.clock.now_ms(), self._witness.jumps
+        self.since_ms, self.since_jumps = self.tx.clock.now_ms(), self.witness.jumps
 
     def _notify(self) -> None:
-        stage = self._stage
+        stage = self.stage
         if stage.strikes(stage.chances.drop):
             stage.note("its wake-up is lost")
         elif stage.strikes(stage.chances.delay):
             stage.note("its wake-up is late")
             with contextlib.suppress(errors.Unavailable):  # as the real one: it is a hint
                 pipes = self.db.all("select home, id from workers")
-                stage.later(stage.random.random() * 3, lambda: self._witness.notify_late(pipes))
+                stage.later(stage.random.random() * 3, lambda: self.witness.notify_late(pipes))
         else:
             self._notify_workers()
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[str]:
-        self._begin("enqueue")
+        self.begin("enqueue")
         ids = super().enqueue(jobs)
-        self._stage.note(f"enqueued {' '.join(ids)}")
+        self.stage.note(f"enqueued {' '.join(ids)}")
         return ids
+
+    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
+        self.begin("cancel")
+        self.named = frozenset(ids)
+        return super().cancel(ids)
+
+    def edit(
+        self, ids: Ids, change: JobEdit, *, states: frozenset[State] = WAITING, as_of: int | None = None
+    ) -> dict[str, Edited]:
+        self.begin("edit")
+        return super().edit(ids, change, states=states, as_of=as_of)
+
+    def retry(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
+        self.begin("retry")
+        self.named = frozenset(ids)
+        return super().retry(ids, states=states)
+
+    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
+        self.begin("purge")
+        return super().purge(ids)
+
+
+class SimClaims(SqliteClaims):
+    def __init__(self, store: SimStore) -> None:
+        super().__init__(store.tx, store, store.dependencies)
+        self._store = store
 
     def exchange(
         self,
@@ -160,28 +188,28 @@ class SimStore(SqliteStore):
         ends: Sequence[End] = (),
         claim: ClaimRequest | None = None,
     ) -> Exchange:
-        self._begin("exchange", worker, claim, settles=bool(ends))
+        self._store.begin("exchange", worker, claim, settles=bool(ends))
         done = super().exchange(worker, starts=starts, outputs=outputs, ends=ends, claim=claim)
         words = [f"settled {end.claim.id} {how.ending} ({end.claim.token})" for end, how in done.settled]
         words += [f"lost {end.claim.id} ({end.claim.token})" for end in done.lost]
         words += [f"claimed {one.id} run {one.run} ({one.token})" for one in done.claims]
         if words:
-            self._stage.note("; ".join(words))
+            self._store.stage.note("; ".join(words))
         return done
 
     def fence(self, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
-        stage, victim = self._stage, self._witness.serving.get(worker)
+        stage, victim = self._store.stage, self._store.witness.serving.get(worker)
         lives = victim is not None and not victim.is_gone
         if lives and victim.participant.frozen_until > stage.now and stage.random.random() < 0.3:
             # One bad moment for it to wake up: when it is known to be silent, and not fenced yet.
             stage.thaw(victim.participant, 0.0)
             stage.wait(stage.random.random())
-        self._begin("fence", worker)
+        self._store.begin("fence", worker)
         held = super().fence(worker, last_heartbeat=last_heartbeat)
         if held is None:
             return None
         is_silent = last_heartbeat is not None and last_heartbeat.beats is not None
-        self._witness.was_fenced(worker, [claim.token for claim in held], by=self, is_silent=is_silent)
+        self._store.witness.was_fenced(worker, [claim.token for claim in held], by=self._store, is_silent=is_silent)
         moment = stage.random.random()
         if lives and moment < 0.5:
             # The worst one: while others end what it runs.
@@ -191,13 +219,13 @@ class SimStore(SqliteStore):
         elif lives and moment < 0.85:
             # And another: while others run that again.
             stage.thaw(victim.participant, 0.1 + stage.random.random() * 1.2)
-        self._stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
+        self._store.stage.note(f"fenced {worker}, which holds {' '.join(claim.id for claim in held) or 'nothing'}")
         return held
 
     def adopt(self, worker: str, tokens: Collection[str], *, by: str) -> list[str]:
-        self._begin("adopt", by)
+        self._store.begin("adopt", by)
         taken = super().adopt(worker, tokens, by=by)
-        self._stage.note(f"adopted from {worker}: {' '.join(taken) or 'nothing'}")
+        self._store.stage.note(f"adopted from {worker}: {' '.join(taken) or 'nothing'}")
         return taken
 
     def rescue(
@@ -209,44 +237,24 @@ class SimStore(SqliteStore):
         only: Collection[str] | None = None,
         unbegun: Collection[str] = (),
     ) -> list[Rescued]:
-        self._begin("rescue", worker)
+        self._store.begin("rescue", worker)
         taken = super().rescue(worker, max_crashes=max_crashes, spans=spans, only=only, unbegun=unbegun)
         told = " ".join(f"{lost.claim.id} ({lost.claim.token}) {lost.settlement.state}" for lost in taken)
-        self._stage.note(f"rescued from {worker}: {told or 'nothing'}")
+        self._store.stage.note(f"rescued from {worker}: {told or 'nothing'}")
         return taken
 
-    def cancel(self, ids: Ids) -> dict[str, CancelAnswer]:
-        self._begin("cancel")
-        self.named = frozenset(ids)
-        return super().cancel(ids)
-
-    def edit(
-        self, ids: Ids, change: JobEdit, *, states: frozenset[State] = WAITING, as_of: int | None = None
-    ) -> dict[str, Edited]:
-        self._begin("edit")
-        return super().edit(ids, change, states=states, as_of=as_of)
-
-    def retry(self, ids: Ids, *, states: frozenset[State]) -> dict[str, State]:
-        self._begin("retry")
-        self.named = frozenset(ids)
-        return super().retry(ids, states=states)
-
-    def purge(self, ids: Ids) -> dict[str, tuple[State, str | None]]:
-        self._begin("purge")
-        return super().purge(ids)
-
     def register(self, worker: NewWorker) -> Wakeup:
-        self._begin("register", worker.id)
+        self._store.begin("register", worker.id)
         return super().register(worker)
 
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
-        self._begin("heartbeat", worker)
+        self._store.begin("heartbeat", worker)
         return super().heartbeat(worker, slots=slots, stopping=stopping)
 
     def request_stop(self, worker: str, mode: StopMode) -> bool:
-        self._begin("request_stop", worker)
+        self._store.begin("request_stop", worker)
         return super().request_stop(worker, mode)
 
     def retire(self, worker: str) -> None:
-        self._begin("retire", worker)
+        self._store.begin("retire", worker)
         super().retire(worker)

@@ -14,7 +14,7 @@ import pytest
 import queuectl.store.admission
 from queuectl.jobs.queue_limits import Rate
 from queuectl.store.admission import Limit
-from queuectl.store.sqlite.claims import SqliteClaims
+from queuectl.store.sqlite.claims import SqliteLimitedQueues
 from queuectl.store.sqlite.connection import SqliteTransactions
 from tests.needs import FULL
 from tests.sim.defects import put
@@ -185,8 +185,8 @@ def _at_once(rate: Rate, earlier: Any, *, now_ms: int) -> tuple[int, None]:
     return len(earlier), None
 
 
-def _none_runs(self: SqliteClaims, queue: str, key: str) -> int:
-    return 0
+def _none_runs(self: SqliteLimitedQueues, queue: str, keys: Any) -> dict[str, int]:
+    return {}
 
 
 def _none_is_readmitted(self: SqliteTransactions, keys: Any) -> None:
@@ -196,11 +196,11 @@ def _none_is_readmitted(self: SqliteTransactions, keys: Any) -> None:
 DEFECTS: Final[dict[str, tuple[str, Any, str, Any, str]]] = {
     "a queue whose places are not counted": ("queues", Limit, "free_slots", _any_number, "more of a limited queue run"),
     "a rate that is always open": ("queues", queuectl.store.admission, "allowed_starts", _at_once, "starts within"),
-    "a key whose runs are not counted": ("keys", SqliteClaims, "_running_of_key", _none_runs, "more of a key run"),
+    "a key whose runs are not counted": ("keys", SqliteLimitedQueues, "running", _none_runs, "more of a key run"),
     "an array whose runs are not counted": (
         "arrays",
-        SqliteClaims,
-        "_running_of_key",
+        SqliteLimitedQueues,
+        "running",
         _none_runs,
         "more of a key run",
     ),

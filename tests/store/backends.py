@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from queuectl.clock import Clock
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests import postgres
 from tests.store.blank import put_blank_store
 
@@ -36,7 +36,7 @@ class Backend(Protocol):
         ...
 
     def force(self, job_id: str, **columns: Any) -> None:
-        """Put a job where no verb of the protocol can bring it yet (blocked, held)."""
+        """Put a job where no method of the store can bring it yet (blocked, held)."""
         ...
 
     def tamper(self, statement: str) -> None:

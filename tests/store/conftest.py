@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests import postgres
 from tests.clock import FakeClock
 from tests.store.backends import BACKENDS, Backend

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from queuectl.clock import Clock
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.store.backends import Backend
 from tests.store.hands import Hands
 
@@ -70,4 +70,4 @@ def work_at_once(
 
 def most_of_a_key(store: Store) -> int:
     """How many of the key run of which most do."""
-    return max(map(len, store.running_keys().values()), default=0)
+    return max(map(len, store.queues.running_keys().values()), default=0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Exited, Outcome
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import ClaimRequest, End, Exchange, NewWorker, Start
 from tests.factories import settlement
 
@@ -23,18 +23,18 @@ class Hands:
         self.name = name
         self.queues = queues
         self.logs = str(home / "logs")
-        self.wakeup = store.register(NewWorker(name, "here", PID, str(home), slots, queues))
+        self.wakeup = store.claims.register(NewWorker(name, "here", PID, str(home), slots, queues))
 
     def exchange(self, *, limit: int | None = None) -> Exchange:
         """Claim up to `limit`; None: settle and claim nothing, as a worker that stops does."""
-        return self.store.exchange(self.name, claim=None if limit is None else self.request(limit))
+        return self.store.claims.exchange(self.name, claim=None if limit is None else self.request(limit))
 
     def request(self, limit: int, *, calls: int = 0) -> ClaimRequest:
-        return ClaimRequest(limit, self.queues, "here", self.logs, calls=calls)
+        return ClaimRequest(limit, self.queues, "here", self.logs, webhooks=calls)
 
     def calls(self, limit: int) -> list[Claim]:
         """Claim up to so many that tell of ends, and no others."""
-        return self.store.exchange(self.name, claim=self.request(0, calls=limit)).claims
+        return self.store.claims.exchange(self.name, claim=self.request(0, calls=limit)).claims
 
     def claim(self, limit: int) -> list[Claim]:
         return self.exchange(limit=limit).claims
@@ -44,7 +44,7 @@ class Hands:
         return claim
 
     def start(self, claim: Claim, *, pid: int = PID, age: float = 0, log_from: int | None = 0) -> None:
-        self.store.exchange(self.name, starts=[Start(claim, pid, age, log_from)])
+        self.store.claims.exchange(self.name, starts=[Start(claim, pid, age, log_from)])
 
     def end(
         self,
@@ -57,7 +57,7 @@ class Hands:
     ) -> Exchange:
         settled = settlement(claim, outcome)
         span = (None, None) if settled.ending is None else log  # without a run there is no output
-        return self.store.exchange(self.name, ends=[End(claim, settled, PID, age, duration, *span)])
+        return self.store.claims.exchange(self.name, ends=[End(claim, settled, PID, age, duration, *span)])
 
     def run(self, outcome: Outcome = OK, *, duration: float = 0) -> Claim:
         """Claim the next job and end it."""

@@ -11,7 +11,7 @@ from queuectl.jobs.model import Run
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.priority import Standing, parse_ageing, rank
 from queuectl.jobs.states import FINAL, State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from tests.store.backends import Backend, Row
 
@@ -98,7 +98,7 @@ def _check_rows(store: Store, rows: Rows) -> None:
     open_keys = Counter(row["unique_key"] for row in rows.jobs if row["state"] not in FINAL and row["unique_key"])
     assert all(jobs == 1 for jobs in open_keys.values()), open_keys
     kept = Counter(row["batch"] for row in rows.jobs if row["batch"])
-    batches = {batch.name: batch for batch in store.batches()}
+    batches = {batch.name: batch for batch in store.batches.all()}
     assert all(batches[name].added >= jobs == sum(batches[name].states.values()) for name, jobs in kept.items()), kept
     ageing = parse_ageing(store.config().get("ageing", "off"), subject="ageing")
     for row in rows.jobs:
@@ -120,7 +120,7 @@ def _check_rows(store: Store, rows: Rows) -> None:
 
 def _check_keys(store: Store, rows: Rows) -> None:
     """A job is blocked on its key only by others of its key that run or go first."""
-    limits = {queue: rules.per_key for queue, rules in store.rules().items()}
+    limits = {queue: rules.per_key for queue, rules in store.queues.rules().items()}
     keyed = [row for row in rows.jobs if row["key"] is not None]
     for row in keyed:
         if row["key_blocked"]:

@@ -11,7 +11,7 @@ from queuectl.errors import AlertExists, AlertNotFound
 from queuectl.jobs.outcome import Exited
 from queuectl.jobs.states import State
 from queuectl.store.alerts import LastNotification, NotificationStatus, last_notifications, notification_job
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.webhooks.rules import ORIGIN_VARIABLE, URL_VARIABLE
 from tests.clock import FakeClock
@@ -29,34 +29,34 @@ def alert(name: str = "a", **fields: Any) -> Alert:
 
 def test_an_alert_is_kept_as_it_was_given(store: Store, other: Store) -> None:
     full = alert("b", queue="q", repeat_ms=5, url="https://example.org/x", command=None, seen_ms=7)
-    store.add_alert(full)
-    store.add_alert(alert())
-    assert other.alerts() == [alert(), full]
-    assert other.alert("b") == full
+    store.alerts.add(full)
+    store.alerts.add(alert())
+    assert other.alerts.all() == [alert(), full]
+    assert other.alerts.get("b") == full
 
 
 def test_a_name_that_is_taken_is_refused(store: Store) -> None:
-    store.add_alert(alert())
+    store.alerts.add(alert())
     with pytest.raises(AlertExists):
-        store.add_alert(alert(threshold=5))
-    assert store.alerts() == [alert()]
+        store.alerts.add(alert(threshold=5))
+    assert store.alerts.all() == [alert()]
 
 
 def test_one_that_is_not_there_is_not_found(store: Store) -> None:
-    for act in (store.alert, store.remove_alert):
+    for act in (store.alerts.get, store.alerts.remove):
         with pytest.raises(AlertNotFound):
             act("none")
-    assert not store.update_alert(alert())
-    store.add_alert(alert())
-    store.remove_alert("a")
-    assert store.alerts() == []
+    assert not store.alerts.update(alert())
+    store.alerts.add(alert())
+    store.alerts.remove("a")
+    assert store.alerts.all() == []
 
 
 def test_how_it_stands_is_written_with_the_job_that_tells(store: Store, other: Store) -> None:
-    store.add_alert(alert())
+    store.alerts.add(alert())
     firing = add_unsent(alert(is_firing=True, value=12, told_ms=NOW, checked_ms=NOW, tried_ms=3), TELLING)
-    assert store.update_alert(firing, [notification_job(firing, TELLING)])
-    assert other.alert("a") == firing._replace(turn=1)
+    assert store.alerts.update(firing, [notification_job(firing, TELLING)])
+    assert other.alerts.get("a") == firing._replace(turn=1)
     job = other.get("told")
     assert (job.state, job.queue, job.command, job.cwd, job.tags) == (
         State.PENDING,
@@ -71,8 +71,8 @@ def test_how_it_stands_is_written_with_the_job_that_tells(store: Store, other: S
 
 def test_a_call_says_nothing_of_its_url_to_those_who_look(store: Store) -> None:
     calls = alert(url="https://example.org/hidden", command=None)
-    store.add_alert(calls)
-    store.update_alert(calls, [notification_job(calls, TELLING)])
+    store.alerts.add(calls)
+    store.alerts.update(calls, [notification_job(calls, TELLING)])
     job = store.get("told")
     assert job.argv == ("queuectl:webhook", "alert", "a", "firing")
     assert ((job.env or {})[URL_VARIABLE], (job.env or {})[ORIGIN_VARIABLE]) == ("https://example.org/hidden", "config")
@@ -86,13 +86,13 @@ def test_the_fate_of_the_last_message_is_that_of_its_job(
     def tell(one: Alert, job: str) -> Alert:
         now = clock.now_ms()
         told = one._replace(told_ms=now)
-        assert store.update_alert(told, [notification_job(told, Notification(job, AlertEvent.FIRING, 12, now))])
-        return store.alert(one.name)
+        assert store.alerts.update(told, [notification_job(told, Notification(job, AlertEvent.FIRING, 12, now))])
+        return store.alerts.get(one.name)
 
-    store.add_alert(alert(**receiver))
-    store.add_alert(alert("never"))
-    assert last_notifications(store, store.alerts()) == {}
-    first = tell(store.alert("a"), "first")
+    store.alerts.add(alert(**receiver))
+    store.alerts.add(alert("never"))
+    assert last_notifications(store, store.alerts.all()) == {}
+    first = tell(store.alerts.get("a"), "first")
     hire("w", queues=(WEBHOOK_QUEUE,)).run()
     assert last_notifications(store, [first]) == {"a": LastNotification(NotificationStatus.DELIVERED, "first")}
     clock.advance(60)
@@ -110,21 +110,21 @@ def test_the_fate_of_the_last_message_is_that_of_its_job(
 
 
 def test_of_those_who_have_seen_the_same_one_writes(store: Store, other: Store) -> None:
-    store.add_alert(alert())
-    seen = [one.alert("a")._replace(is_firing=True) for one in (store, other)]
+    store.alerts.add(alert())
+    seen = [one.alerts.get("a")._replace(is_firing=True) for one in (store, other)]
     jobs = [notification_job(seen[0], TELLING._replace(id=name)) for name in ("first", "second")]
-    assert [store.update_alert(seen[0], [jobs[0]]), other.update_alert(seen[1], [jobs[1]])] == [True, False]
+    assert [store.alerts.update(seen[0], [jobs[0]]), other.alerts.update(seen[1], [jobs[1]])] == [True, False]
     assert [job.id for job in store.jobs()] == ["first"]
-    assert not other.update_alert(seen[1])
-    assert other.update_alert(other.alert("a"))
+    assert not other.alerts.update(seen[1])
+    assert other.alerts.update(other.alerts.get("a"))
 
 
 def test_an_alert_that_was_removed_and_added_again_is_another(store: Store) -> None:
-    store.add_alert(alert())
-    seen = store.alert("a")
-    store.remove_alert("a")
-    store.add_alert(alert(created_ms=NOW + 1))
-    assert not store.update_alert(seen._replace(is_firing=True))
+    store.alerts.add(alert())
+    seen = store.alerts.get("a")
+    store.alerts.remove("a")
+    store.alerts.add(alert(created_ms=NOW + 1))
+    assert not store.alerts.update(seen._replace(is_firing=True))
 
 
 def test_the_dead_are_counted_by_queue_and_from_a_moment_on(store: Store, worker: Hands, clock: FakeClock) -> None:
@@ -135,11 +135,11 @@ def test_the_dead_are_counted_by_queue_and_from_a_moment_on(store: Store, worker
         store.enqueue([new_job(queue=queue, max_retries=1), new_job(queue=queue)])
         worker.run(BAD)
         worker.run(Exited(0))
-    assert [store.died_since(moment) for moment in moments] == [{"q": 1, "r": 2}, {"r": 2}, {"r": 1}]
-    assert store.died_since(store.now_ms()) == {}
+    assert [store.alerts.died_since(moment) for moment in moments] == [{"q": 1, "r": 2}, {"r": 2}, {"r": 1}]
+    assert store.alerts.died_since(store.now_ms()) == {}
 
 
 def test_a_reset_keeps_the_alerts(store: Store) -> None:
-    store.add_alert(alert())
+    store.alerts.add(alert())
     store.reset()
-    assert store.alerts() == [alert()]
+    assert store.alerts.all() == [alert()]

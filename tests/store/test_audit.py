@@ -15,7 +15,7 @@ from queuectl.jobs.audit import Act, Actor, Entry
 from queuectl.jobs.edit import HOLD, JobEdit
 from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import StopMode
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -35,7 +35,7 @@ def audited(store: Store) -> Store:
 
 
 def recorded(store: Store) -> list[dict[str, Any]]:
-    return [parsed(entry) for entry in store.audit()]
+    return [parsed(entry) for entry in store.audit.entries()]
 
 
 def parsed(entry: Entry) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def test_a_command_without_effect_is_not_recorded(audited: Store) -> None:
     audited.cancel(["gone"])
     audited.edit(["gone"], HOLD)
     audited.purge(["gone"])
-    audited.set_rules("default", {"paused": False})
-    audited.request_stop("missing", StopMode.FINISH)
+    audited.queues.set_rules("default", {"paused": False})
+    audited.claims.request_stop("missing", StopMode.FINISH)
     assert recorded(audited) == []
 
 
@@ -138,12 +138,12 @@ def test_a_retry_and_a_purge_are_recorded(audited: Store, worker: Hands) -> None
 
 
 def test_queue_rules_and_settings_are_recorded_with_the_values_before(audited: Store) -> None:
-    audited.set_rules("mail", {"paused": True})
+    audited.queues.set_rules("mail", {"paused": True})
     assert last(audited)["what"] == "queue pause"
-    audited.set_rules("mail", {"concurrency": 3})
+    audited.queues.set_rules("mail", {"concurrency": 3})
     said = last(audited)
     assert (said["what"], said["before"], said["after"]) == ("queue set", {"concurrency": None}, {"concurrency": 3})
-    audited.set_rules("mail", {"rate": Rate(5, 60_000)})
+    audited.queues.set_rules("mail", {"rate": Rate(5, 60_000)})
     assert last(audited)["after"] == {"rate": "5/m"}
     audited.set_config({"backoff-base": "3"})
     audited.set_config({"backoff-base": None})
@@ -164,24 +164,24 @@ def test_webhook_urls_are_recorded_without_their_path(audited: Store) -> None:
     url, shown = "https://hooks.example.org/k9z8", "https://hooks.example.org/…"
     audited.set_config({"webhook-dead": url})
     assert last(audited)["after"] == {"webhook-dead": shown}
-    audited.set_rules("q", {"on_dead": url, "priority": 3})
+    audited.queues.set_rules("q", {"on_dead": url, "priority": 3})
     assert last(audited)["after"] == {"on_dead": shown, "priority": 3}
     audited.enqueue([new_job("a", hooks={"dead": [url, "job"]})])
     audited.edit(["a"], JobEdit(hooks={"success": [url, "job"], "dead": None}))
     assert last(audited)["after"] == {"hooks": {"success": shown, "dead": None}}
-    assert not any("k9z8" in str(entry) for entry in audited.audit())
+    assert not any("k9z8" in str(entry) for entry in audited.audit.entries())
 
 
 def test_a_worker_that_is_told_to_stop_is_recorded(audited: Store, worker: Hands) -> None:
-    audited.request_stop(worker.name, StopMode.NOW)
+    audited.claims.request_stop(worker.name, StopMode.NOW)
     assert (last(audited)["what"], last(audited)["subjects"]) == ("worker stop", [worker.name])
 
 
 def test_added_and_removed_schedules_are_recorded(audited: Store) -> None:
-    audited.add_schedule(schedule("nightly", fields={"command": "x", "env": {"SECRET": "swordfish"}}))
+    audited.schedules.add(schedule("nightly", fields={"command": "x", "env": {"SECRET": "swordfish"}}))
     assert last(audited)["what"] == "cron add"
     assert "swordfish" not in json.dumps(last(audited))
-    audited.remove_schedule("nightly")
+    audited.schedules.remove("nightly")
     assert last(audited)["what"] == "cron remove"
 
 
@@ -203,7 +203,7 @@ def test_concurrent_writers_each_add_their_entries(backend: Backend, store: Stor
         mine.close()
 
     at_once(*[add] * 4)
-    assert len({entry.seq for entry in store.audit()}) == 20
+    assert len({entry.seq for entry in store.audit.entries()}) == 20
 
 
 def test_an_entry_is_not_added_without_its_change(audited: Store) -> None:
@@ -224,10 +224,10 @@ def test_retention_removes_the_oldest_entries_and_records_that(audited: Store, c
         audited.enqueue([new_job()])
         clock.advance(10)
     before_ms = clock.now_ms() - 25_000
-    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 2
-    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 1
-    assert audited.forget_audit(before_ms=before_ms, rows=2, by=ALICE) == 0
-    assert [entry.seq for entry in audited.audit()] == [4, 5, 6, 7]
+    assert audited.audit.forget(before_ms=before_ms, rows=2, by=ALICE) == 2
+    assert audited.audit.forget(before_ms=before_ms, rows=2, by=ALICE) == 1
+    assert audited.audit.forget(before_ms=before_ms, rows=2, by=ALICE) == 0
+    assert [entry.seq for entry in audited.audit.entries()] == [4, 5, 6, 7]
     assert [said["what"] for said in recorded(audited)] == ["enqueue", "enqueue", "audit forget", "audit forget"]
     assert last(audited)["before"] == {"records": 1}
 
@@ -237,24 +237,24 @@ def test_entries_are_found_by_time_and_target_newest_first(audited: Store, clock
     clock.advance(60)
     audited.enqueue([new_job("new")])
     audited.cancel(["new"])
-    found = audited.audit(since_ms=clock.now_ms() - 1000, has='"new"', newest=True)
+    found = audited.audit.entries(since_ms=clock.now_ms() - 1000, has='"new"', newest=True)
     assert [entry.action for entry in found] == ["cancel", "enqueue"]
-    assert not list(audited.audit(has='"missing"'))
+    assert not list(audited.audit.entries(has='"missing"'))
 
 
 def test_reading_by_pages_omits_no_entry(audited: Store) -> None:
     for _ in range(3):
         for number in range(400):
-            audited.note(Act("test", [str(number)]))
-    assert [entry.seq for entry in audited.audit()] == list(range(1, 1201))
-    assert [entry.seq for entry in audited.audit(newest=True)] == list(range(1200, 0, -1))
+            audited.audit.add(Act("test", [str(number)]))
+    assert [entry.seq for entry in audited.audit.entries()] == list(range(1, 1201))
+    assert [entry.seq for entry in audited.audit.entries(newest=True)] == list(range(1200, 0, -1))
 
 
 def test_alerts_are_recorded_without_the_secret_part_of_their_address(audited: Store) -> None:
-    audited.add_alert(
+    audited.alerts.add(
         read_alert(AlertRequest("deaths", dead=3, webhook="https://h.example/swordfish"), cwd="/", now_ms=1)
     )
     assert (last(audited)["what"], last(audited)["subjects"]) == ("alert add", ["deaths"])
     assert last(audited)["after"] == {"when": "3 jobs dead", "tells": "https://h.example/…"}
-    audited.remove_alert("deaths")
+    audited.alerts.remove("deaths")
     assert last(audited)["what"] == "alert remove"

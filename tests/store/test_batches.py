@@ -10,7 +10,7 @@ from queuectl.errors import BatchComplete, BatchDiffers, BatchNotFound
 from queuectl.jobs.model import NewJob
 from queuectl.jobs.outcome import Exited
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -30,7 +30,7 @@ def last(command: str = "echo done", **fields: Any) -> NewJob:
 
 
 def completed(store: Store) -> list[str]:
-    return [done.job_id for done in store.complete_batches()]
+    return [done.job_id for done in store.batches.complete_ended()]
 
 
 def test_a_batch_counts_its_jobs_by_state(store: Store, worker: Hands) -> None:
@@ -39,7 +39,7 @@ def test_a_batch_counts_its_jobs_by_state(store: Store, worker: Hands) -> None:
     worker.run()
     worker.claim_one()
     worker.run(BAD)
-    batch = store.batch("b")
+    batch = store.batches.get("b")
     counted = {state: jobs for state, jobs in batch.states.items() if jobs}
     assert counted == {State.COMPLETED: 1, State.PROCESSING: 1, State.DEAD: 1, State.PENDING: 1}
     assert (batch.added, batch.open, batch.recent) == (4, 2, 1)
@@ -48,15 +48,15 @@ def test_a_batch_counts_its_jobs_by_state(store: Store, worker: Hands) -> None:
 
 def test_a_batch_that_there_is_not_is_said_so(store: Store) -> None:
     with pytest.raises(BatchNotFound):
-        store.batch("b")
-    assert store.batches() == []
+        store.batches.get("b")
+    assert store.batches.all() == []
 
 
 def test_the_newest_batch_comes_first(store: Store, clock: FakeClock) -> None:
     for name in ("old", "new"):
         store.enqueue([new_job(batch=name)])
         clock.advance(1)
-    assert [(batch.name, batch.open) for batch in store.batches()] == [("new", 1), ("old", 1)]
+    assert [(batch.name, batch.open) for batch in store.batches.all()] == [("new", 1), ("old", 1)]
 
 
 def test_the_jobs_of_a_batch_are_listed_and_counted(store: Store) -> None:
@@ -71,7 +71,7 @@ def test_what_is_removed_was_still_added(store: Store, worker: Hands) -> None:
     store.enqueue([grouped("a", max_retries=1), grouped("b")])
     worker.run(BAD)
     store.purge(["a"])
-    batch = store.batch("b")
+    batch = store.batches.get("b")
     assert (batch.added, sum(batch.states.values())) == (2, 1)
 
 
@@ -79,13 +79,13 @@ def test_a_refused_enqueue_makes_no_batch(store: Store) -> None:
     store.enqueue([new_job("x")])
     with pytest.raises(Exception, match="already"):
         store.enqueue([grouped("a"), grouped("x")])
-    assert store.batches() == []
+    assert store.batches.all() == []
 
 
 def test_a_job_that_was_there_already_is_no_part_of_the_batch(store: Store) -> None:
     store.enqueue([new_job("x", unique_key="k")])
     store.enqueue([grouped("a"), grouped("b", unique_key="k")])
-    assert store.batch("b").added == 1
+    assert store.batches.get("b").added == 1
 
 
 # ── when all have ended ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +110,7 @@ def test_what_runs_then_is_queued_when_the_last_has_ended_however(store: Store, 
         "QUEUECTL_BATCH_DEAD": "1",
         "QUEUECTL_BATCH_CANCELLED": "1",
     }
-    batch = store.batch("b")
+    batch = store.batches.get("b")
     assert (batch.on_complete, batch.on_complete_job) == ("echo done", job_id)
     assert batch.completed_at is not None
 
@@ -158,7 +158,7 @@ def test_more_may_come_until_it_is_complete(store: Store, worker: Hands) -> None
     with pytest.raises(BatchComplete):
         store.enqueue([new_job("x"), grouped("c")])
     assert store.count(Filter(ids=("x", "c"))) == 0
-    assert store.batch("b").added == 2
+    assert store.batches.get("b").added == 2
 
 
 def test_a_batch_for_which_nothing_runs_takes_more_at_any_time(store: Store, worker: Hands) -> None:
@@ -166,7 +166,7 @@ def test_a_batch_for_which_nothing_runs_takes_more_at_any_time(store: Store, wor
     worker.run()
     assert completed(store) == []
     store.enqueue([grouped("b")])
-    assert store.batch("b").added == 2
+    assert store.batches.get("b").added == 2
 
 
 def test_what_runs_then_may_be_said_again_but_not_otherwise(store: Store) -> None:
@@ -175,7 +175,7 @@ def test_what_runs_then_may_be_said_again_but_not_otherwise(store: Store) -> Non
     store.enqueue([grouped("c")], on_complete=last())
     with pytest.raises(BatchDiffers):
         store.enqueue([grouped("d")], on_complete=last("echo other"))
-    assert store.batch("b").added == 3
+    assert store.batches.get("b").added == 3
 
 
 def test_a_store_whose_batch_is_about_to_be_complete_is_not_drained(store: Store, worker: Hands) -> None:
@@ -196,14 +196,14 @@ def test_a_batch_without_jobs_is_forgotten_after_some_time(store: Store, worker:
     worker.run(BAD)
     store.purge(["a"])
     clock.advance(10)
-    assert store.forget_batches(before_ms=clock.now_ms()) == 0  # something is to run yet
+    assert store.batches.forget(before_ms=clock.now_ms()) == 0  # something is to run yet
     completed(store)
-    assert store.forget_batches(before_ms=clock.now_ms() - 11_000) == 0
-    assert store.forget_batches(before_ms=clock.now_ms()) == 1
-    assert [batch.name for batch in store.batches()] == ["kept"]
+    assert store.batches.forget(before_ms=clock.now_ms() - 11_000) == 0
+    assert store.batches.forget(before_ms=clock.now_ms()) == 1
+    assert [batch.name for batch in store.batches.all()] == ["kept"]
 
 
 def test_a_reset_removes_batches(store: Store) -> None:
     store.enqueue([grouped("a")])
     store.reset()
-    assert store.batches() == []
+    assert store.batches.all() == []

@@ -6,7 +6,7 @@ import pytest
 
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -71,8 +71,8 @@ def test_for_a_running_job_the_wish_is_recorded_and_told_to_its_worker(store: St
     answer = store.cancel(["a"])["a"]
     assert (answer.before, answer.worker, answer.token) == (State.PROCESSING, "w1", claim.token)
     assert store.get("a").state is State.PROCESSING
-    assert store.orders("w1").cancels == [claim.token]
-    assert store.orders("w2").cancels == []
+    assert store.claims.orders("w1").cancels == [claim.token]
+    assert store.claims.orders("w2").cancels == []
     assert idle.claim(1) == []
 
 
@@ -81,14 +81,14 @@ def test_a_wish_is_no_wish_any_more_once_the_run_has_ended(store: Store, worker:
     claim = worker.claim_one()
     store.cancel(["a"])
     worker.end(claim)
-    assert store.orders("w1").cancels == []
+    assert store.claims.orders("w1").cancels == []
 
 
 def test_cancelling_a_running_job_twice_is_cancelling_it_once(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     assert store.cancel(["a"]) == store.cancel(["a"])
-    assert store.orders("w1").cancels == [claim.token]
+    assert store.claims.orders("w1").cancels == [claim.token]
 
 
 @pytest.mark.parametrize("state", [State.COMPLETED, State.DEAD, State.CANCELLED])
@@ -130,7 +130,7 @@ def test_many_jobs_are_cancelled_at_once_each_according_to_its_state(store: Stor
         "failed": State.FAILED,
         "over": State.CANCELLED,
     }
-    assert store.orders("w1").cancels == [running.token]
+    assert store.claims.orders("w1").cancels == [running.token]
     assert {job.id: job.state for job in store.jobs()} == {
         "left": State.PENDING,
         "over": State.CANCELLED,

@@ -8,7 +8,7 @@ import pytest
 
 from queuectl.jobs.outcome import Ending, Released
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -207,7 +207,7 @@ def test_a_held_job_is_neither_claimed_nor_awaited(store: Store, worker: Hands, 
 def test_a_worker_that_the_store_does_not_know_is_given_nothing(store: Store, worker: Hands) -> None:
     """It was declared lost while it slept. A job that it claimed now would never be rescued."""
     store.enqueue([new_job("a")])
-    store.rescue(worker.name, max_crashes=3)
+    store.claims.rescue(worker.name, max_crashes=3)
     assert worker.claim(1) == []
     assert store.get("a").state is State.PENDING
 

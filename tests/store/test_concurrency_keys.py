@@ -12,7 +12,7 @@ from queuectl.jobs.edit import HOLD, JobEdit
 from queuectl.jobs.queue_limits import QueueSettings, Rate
 from queuectl.jobs.states import State
 from queuectl.store.admission import MAX_KEY_BLOCKED
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -46,7 +46,7 @@ def test_no_more_of_a_key_run_than_its_limit_over_all_workers(
     store: Store, hire: Hire, queues: tuple[str, ...] | None
 ) -> None:
     fill(store, "a", "b", None)
-    store.set_rules("default", {"per_key": 2})
+    store.queues.set_rules("default", {"per_key": 2})
     one, two = hire("w1", queues=queues), hire("w2", queues=queues)
     (held,) = one.claim(1)
     assert sorted(ids(two.claim(9))) == ["None0", "None1", "None2", "a1", "b0", "b1"]
@@ -56,7 +56,7 @@ def test_no_more_of_a_key_run_than_its_limit_over_all_workers(
 
 
 def test_a_key_is_of_its_queue(store: Store, worker: Hands) -> None:
-    store.set_rules("a", {"per_key": 1})
+    store.queues.set_rules("a", {"per_key": 1})
     store.enqueue([new_job(f"{queue}{n}", queue=queue, key="k") for n in range(2) for queue in ("a", "b")])
     assert sorted(ids(worker.claim(9))) == ["a0", "b0", "b1"]
 
@@ -68,7 +68,7 @@ def test_without_a_limit_a_key_means_nothing(store: Store, worker: Hands) -> Non
 
 def test_a_limit_by_key_holds_beside_the_others(store: Store, worker: Hands) -> None:
     fill(store, "a", "b", "c")
-    store.set_rules("default", {"per_key": 1, "concurrency": 2, "rate": Rate(3, 10_000)})
+    store.queues.set_rules("default", {"per_key": 1, "concurrency": 2, "rate": Rate(3, 10_000)})
     first, second = worker.claim(9)
     assert [first.id, second.id] == ["a0", "b0"]
     worker.start(first)
@@ -78,11 +78,11 @@ def test_a_limit_by_key_holds_beside_the_others(store: Store, worker: Hands) -> 
 
 
 def test_shares_do_not_go_beyond_a_limit_by_key(store: Store, hire: Hire) -> None:
-    store.set_rules("a", {"per_key": 1})
+    store.queues.set_rules("a", {"per_key": 1})
     store.enqueue([new_job(f"{queue}{n}", queue=queue, key="k") for n in range(3) for queue in ("a", "b")])
     worker = hire(queues=("a", "b"))
     request = worker.request(4)._replace(shares=(3, 1))
-    assert sorted(ids(store.exchange("w1", claim=request).claims)) == ["a0", "b0", "b1", "b2"]
+    assert sorted(ids(store.claims.exchange("w1", claim=request).claims)) == ["a0", "b0", "b1", "b2"]
 
 
 # ── a place is freed ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,29 +93,29 @@ def test_a_place_is_free_as_soon_as_its_job_has_ended_in_the_same_exchange(store
     from tests.factories import settlement
 
     fill(store, "a", each=2)
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     claim = worker.claim_one()
     assert worker.claim(1) == []
     end = End(claim, settlement(claim), 1, 0, 0, 0, 0)
-    assert ids(store.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
+    assert ids(store.claims.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
 
 
 def test_a_limit_held_by_a_worker_that_is_gone_frees_itself_with_the_rescue(
     store: Store, hire: Hire, backend: Backend
 ) -> None:
     fill(store, "a", each=2)
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     lost, successor = hire("w1"), hire("w2")
     lost.claim_one()
     assert successor.claim(1) == []
-    store.rescue("w1", max_crashes=1)
+    store.claims.rescue("w1", max_crashes=1)
     assert store.get("a0").state is State.DEAD
     assert (ids(successor.claim(2)), key_blocked(backend)) == (["a1"], [])
 
 
 def test_a_job_that_waits_for_its_retry_holds_no_place(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=3)
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     worker.run(BAD)
     held = worker.claim_one()
     assert held.id == "a1"
@@ -127,7 +127,7 @@ def test_a_job_that_waits_for_its_retry_holds_no_place(store: Store, worker: Han
 
 def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hire: Hire) -> None:
     fill(store, "a", each=2)
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     one, two = hire("w1"), hire("w2")
     held = one.claim_one()
     two.claim(1)
@@ -140,7 +140,7 @@ def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hi
 
 
 def test_who_goes_first_of_a_key_is_who_goes_first_in_the_line(store: Store, worker: Hands) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     fill(store, "a", each=3)
     held = worker.claim_one()
     worker.claim(9)
@@ -150,7 +150,7 @@ def test_who_goes_first_of_a_key_is_who_goes_first_in_the_line(store: Store, wor
 
 
 def test_those_that_come_at_once_stand_aside_from_the_beginning(store: Store, worker: Hands, backend: Backend) -> None:
-    store.set_rules("default", {"per_key": 2})
+    store.queues.set_rules("default", {"per_key": 2})
     store.enqueue([new_job(f"a{n}", key="a", priority=n) for n in range(9)] + [new_job("b", key="b")])
     assert key_blocked(backend) == ["a2", "a3", "a4", "a5", "a6"], "the first two stay until a claim has met them"
     assert ids(worker.claim(9)) == ["a8", "a7", "b"]
@@ -160,7 +160,7 @@ def test_those_that_come_at_once_stand_aside_from_the_beginning(store: Store, wo
 def test_those_that_come_at_once_and_later_are_let_in_and_stay_in_order(
     store: Store, worker: Hands, clock: FakeClock
 ) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     store.enqueue([new_job(f"a{n}", key="a", delay_ms=1000) for n in range(3)])
     assert worker.claim(9) == []
     clock.advance(1)
@@ -181,7 +181,7 @@ def test_those_that_come_at_once_and_later_are_let_in_and_stay_in_order(
 def test_who_leaves_the_line_makes_room_for_the_next_of_its_key(
     store: Store, worker: Hands, backend: Backend, leave: Callable[[Store], object]
 ) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     fill(store, "a", each=4)
     held = worker.claim_one()
     worker.claim(9)
@@ -194,14 +194,14 @@ def test_who_leaves_the_line_makes_room_for_the_next_of_its_key(
 
 
 def test_a_job_that_is_replaced_makes_room_for_the_next_of_its_key(store: Store, worker: Hands) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     store.enqueue([new_job("first", key="a", unique_key="u"), new_job("second", key="a"), new_job("third", key="a")])
     store.enqueue([new_job("new", unique_key="u", if_exists="replace")])
     assert sorted(ids(worker.claim(9))) == ["new", "second"]
 
 
 def test_a_job_that_was_set_aside_can_be_cancelled_and_retried(store: Store, worker: Hands, backend: Backend) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     fill(store, "a", each=2)
     held = worker.claim_one()
     worker.claim(9)
@@ -216,7 +216,7 @@ def test_a_job_that_was_set_aside_can_be_cancelled_and_retried(store: Store, wor
 def test_a_store_with_jobs_aside_is_not_drained_and_they_count_as_waiting(
     store: Store, worker: Hands, clock: FakeClock
 ) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     fill(store, "a", each=2)
     worker.claim(9)
     worker.claim(9)
@@ -227,7 +227,7 @@ def test_a_store_with_jobs_aside_is_not_drained_and_they_count_as_waiting(
 
 
 def test_a_new_order_of_the_line_holds_for_those_aside_too(store: Store, worker: Hands, clock: FakeClock) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     store.enqueue([new_job("old", key="a")])
     clock.advance(3600)
     store.enqueue([new_job("high", key="a", priority=5), new_job("other", key="a")])
@@ -238,7 +238,7 @@ def test_a_new_order_of_the_line_holds_for_those_aside_too(store: Store, worker:
 def test_more_than_one_claim_sets_aside_are_passed_in_some_claims(
     store: Store, worker: Hands, clock: FakeClock
 ) -> None:
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     for part in ([new_job("a0", key="a")], [new_job(key="a") for _ in range(MAX_KEY_BLOCKED + 50)]):
         store.enqueue([job._replace(delay_ms=1000) for job in part])
     clock.advance(2)
@@ -259,25 +259,25 @@ def test_a_limit_is_set_raised_lowered_and_taken_away_while_jobs_wait_and_run(
 ) -> None:
     fill(store, "a", each=8)
     held = worker.claim(3)
-    store.set_rules("default", {"per_key": 2})
+    store.queues.set_rules("default", {"per_key": 2})
     assert key_blocked(backend) == ["a3", "a4", "a5", "a6", "a7"]
     worker.end(held[0])
     assert worker.claim(9) == [], "what runs goes on, and there are two"
-    store.set_rules("default", {"per_key": 3})
+    store.queues.set_rules("default", {"per_key": 3})
     assert ids(worker.claim(9)) == ["a3"]
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     for claim in held[1:]:
         worker.end(claim)
         assert worker.claim(9) == []
-    assert store.set_rules("default", {"per_key": None}) == QueueSettings()
+    assert store.queues.set_rules("default", {"per_key": None}) == QueueSettings()
     assert key_blocked(backend) == []
     assert ids(worker.claim(9)) == ["a4", "a5", "a6", "a7"]
 
 
 def test_a_limit_by_key_is_a_rule_like_the_others(store: Store, other: Store) -> None:
-    assert store.set_rules("default", {"per_key": 2}) == QueueSettings(per_key=2)
-    assert other.rules() == {"default": QueueSettings(per_key=2)}
-    assert other.brakes()["default"].per_key == 2
+    assert store.queues.set_rules("default", {"per_key": 2}) == QueueSettings(per_key=2)
+    assert other.queues.rules() == {"default": QueueSettings(per_key=2)}
+    assert other.queues.loads()["default"].per_key == 2
     assert store.queue_defaults() == {}
 
 
@@ -286,12 +286,12 @@ def test_a_limit_by_key_is_a_rule_like_the_others(store: Store, other: Store) ->
 
 def test_a_job_says_who_has_the_places_of_its_key(store: Store, worker: Hands) -> None:
     fill(store, "a", "b", each=3)
-    store.set_rules("default", {"per_key": 2})
+    store.queues.set_rules("default", {"per_key": 2})
     worker.claim(3)
     assert store.get("a2").reason == "the key a has its 2 of 2 running: a0, a1"
     assert store.get("b2").reason == "waits for a free slot"
     assert store.get("a2").key == "a"
-    assert {key: sorted(running) for key, running in store.running_keys().items()} == {
+    assert {key: sorted(running) for key, running in store.queues.running_keys().items()} == {
         ("default", "a"): ["a0", "a1"],
         ("default", "b"): ["b0"],
     }
@@ -301,7 +301,7 @@ def test_a_job_says_who_has_the_places_of_its_key(store: Store, worker: Hands) -
 
 
 def test_concurrent_workers_never_exceed_a_key_and_forget_no_job(backend: Backend, store: Store) -> None:
-    store.set_rules("default", {"per_key": 2})
+    store.queues.set_rules("default", {"per_key": 2})
     store.enqueue([new_job(key=f"k{n % 3}") for n in range(60)])
 
     def feed(mine: Store, turn: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from queuectl.errors import InvalidInput
 from queuectl.jobs.priority import Ageing, ByEnqueues, ByTime, Standing, Strict, format_ageing, rank
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import BACKENDS

@@ -20,7 +20,7 @@ from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
 from queuectl.operations.backup import CopyResult, copy_store
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.transfer import SAMPLES, TABLES
 from queuectl.store.types import End, Filter, OutputPiece
 from tests.clock import FakeClock
@@ -53,8 +53,8 @@ class Move:
         self, *, force: bool = False, is_alive: bool = False, advance: Callable[[int, int | None], None] | None = None
     ) -> CopyResult:
         return copy_store(
-            movable(self.source),
-            lambda: movable(self.backends[1].open(self._clock)),
+            self.source,
+            lambda: self.backends[1].open(self._clock),
             clock=SystemClock(),
             is_alive=lambda worker: is_alive,
             force=force,
@@ -70,11 +70,6 @@ class Move:
             backend.close()
 
 
-def movable(store: Store) -> Store:
-    assert hasattr(store, "dump")
-    return store  # type: ignore[return-value]
-
-
 @pytest.fixture(params=PAIRS, ids="-to-".join)
 def move(request: pytest.FixtureRequest, home: Path, clock: FakeClock) -> Iterator[Move]:
     source, target = request.param
@@ -87,8 +82,8 @@ def move(request: pytest.FixtureRequest, home: Path, clock: FakeClock) -> Iterat
 def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None:
     """Every state but processing, every kind of end, and every field with something and with nothing in it."""
     store.set_config({"lease": "1m", "ageing": "10m", "max-retries": "7"})
-    store.set_rules("default", {"rate": Rate(1000, 1)})
-    store.set_rules(
+    store.queues.set_rules("default", {"rate": Rate(1000, 1)})
+    store.queues.set_rules(
         "idle",
         {"paused": True, "concurrency": 2, "rate": Rate(3, 60_000), "priority": -5, "timeout_ms": 0, "per_key": 1},
     )
@@ -110,7 +105,7 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     store.enqueue([new_job(name, max_retries=3, backoff_base=1.5, tags=("again",)) for name in names])
     other = Hands(store, backend.home, name="w2")
     other.claim(20)
-    store.rescue("w2", max_crashes=5)
+    store.claims.rescue("w2", max_crashes=5)
     other.wakeup.close()
     clock.advance(100)
     for _ in range(2):  # a history of several runs, of different ends
@@ -141,19 +136,19 @@ def fill(store: Store, hands: Hands, clock: FakeClock, backend: Backend) -> None
     )
     backend.force("held", held=1, ready=0)
     backend.force("blocked", state="blocked", ready=0)
-    store.add_schedule(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
-    store.add_schedule(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
-    store.change_schedule(
+    store.schedules.add(schedule("s", fields={"argv": ["ü", "\\N"], "env": {"A": "\t"}}, until_ms=BIG))
+    store.schedules.add(schedule("t", is_paused=True, tick_ms=None, start_ms=None, look_ms=None))
+    store.schedules.change(
         "s", firing(tick("fired"), RunDecision(BIG, None, "why", times=9), waiting="fired", last_ms=BIG)
     )
-    store.add_alert(alert("a", queue="mail", repeat_ms=BIG, url="https://example.org/\\N", command=None))
-    store.add_alert(alert("b", kind=Kind.NO_WORKER, command="echo '\t\\N'"))
-    store.update_alert(
-        add_unsent(store.alert("b")._replace(is_firing=True), Notification("t", AlertEvent.FIRING, BIG, BIG))
+    store.alerts.add(alert("a", queue="mail", repeat_ms=BIG, url="https://example.org/\\N", command=None))
+    store.alerts.add(alert("b", kind=Kind.NO_WORKER, command="echo '\t\\N'"))
+    store.alerts.update(
+        add_unsent(store.alerts.get("b")._replace(is_firing=True), Notification("t", AlertEvent.FIRING, BIG, BIG))
     )
     store.enqueue([new_job("asked")], idempotency=("ü \\N\t", "digest"))
     clock.advance(60)
-    store.sample()
+    store.samples.record()
 
 
 def everything(store: Store, backend: Backend) -> dict[str, Any]:
@@ -163,12 +158,12 @@ def everything(store: Store, backend: Backend) -> dict[str, Any]:
     return {
         "jobs": [job.to_dict(show_env=True) for job in jobs],
         "history": {job.id: [run.to_dict() for run in store.history(job.id)] for job in jobs},
-        "batches": store.batches(),
+        "batches": store.batches.all(),
         "tagged": [job.id for job in store.jobs(Filter(tags=frozenset({"a", "b.c:d"})))],
         "tally": store.tally(),
         "totals": store.totals(),
         "config": store.config(),
-        "ticks of s": store.schedule_runs("s", limit=100),
+        "ticks of s": store.schedules.runs("s", limit=100),
         "last": store.resolve("last"),
         **{name: sorted((plain(row) for row in rows), key=repr) for name, rows in tables.items()},
     }
@@ -235,7 +230,7 @@ def test_output_that_is_kept_arrives_too(move: Move) -> None:
     printed = bytes(range(256)) * 40
     pieces = [OutputPiece(claim, at, printed[at : at + 1000], 0) for at in range(0, len(printed), 1000)]
     for piece in pieces:
-        move.source.exchange(hands.name, outputs=[piece])
+        move.source.claims.exchange(hands.name, outputs=[piece])
     hands.end(claim)
     move()
     arrived = move.target.output("talks", 1)
@@ -276,12 +271,12 @@ def test_a_target_that_is_not_empty_is_refused_and_left_alone(move: Move, what: 
 
 
 def test_a_store_is_not_copied_into_itself(move: Move, clock: FakeClock) -> None:
-    store = movable(move.source)
+    store = move.source
     again = move.backends[0].open(clock)
     with pytest.raises(SameStore):
         copy_store(
             store,
-            lambda: movable(again),
+            lambda: again,
             clock=SystemClock(),
             is_alive=lambda worker: False,
             force=True,
@@ -326,7 +321,7 @@ def test_what_runs_waits_again_in_the_copy_and_nothing_is_charged(move: Move, cl
     # What the worker of the source goes on to say is about another store.
     end = End(claims[0], settlement(claims[0]), PID, 0, 0, None, None)
     other = Hands(move.target, move.backends[1].home, name=hands.name)
-    assert move.target.exchange(other.name, ends=[end]).lost == [end]
+    assert move.target.claims.exchange(other.name, ends=[end]).lost == [end]
     assert "runs" in [claim.id for claim in other.claim(5)]
     other.wakeup.close()
 
@@ -368,7 +363,7 @@ def test_both_dialects_have_the_same_to_copy(home: Path, clock: FakeClock) -> No
     for name, backend in BACKENDS.items():
         made = backend(home / name)
         store = made.open(clock)
-        with movable(store).dump() as dump:
+        with store.transfers.dump() as dump:
             found.append({table.name: sorted(dump.columns(table)) for table in TABLES})
         store.close()
         made.close()
@@ -383,7 +378,7 @@ def test_a_copy_contains_dependencies_and_unresolved_parents(move: Move) -> None
     move.source.enqueue([new_job("a"), new_job("b"), new_job("c", depends_on=(Dependency("b"),)), *children])
     assert hands.end(hands.claim_one()).undecided
     move()
-    while move.target.decide():
+    while move.target.dependencies.decide():
         pass
     assert move.target.get("c").reason == "waits for b (pending)"
     assert move.target.count(Filter(states=frozenset({State.PENDING}))) == many + 1

@@ -21,7 +21,7 @@ from queuectl.jobs.stats import (
 )
 from queuectl.store.counters import LATE_MS
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -34,33 +34,33 @@ HOUR = 3600
 def minute(store: Store, clock: FakeClock, *, seconds: float = 60) -> None:
     """A minute later a sample is written."""
     clock.advance(seconds)
-    assert store.sample()
+    assert store.samples.record()
 
 
 @pytest.fixture
 def sampled(store: Store, clock: FakeClock) -> Store:
     """A sample was written just now, at the beginning of an hour."""
     clock.advance(HOUR - clock.now_ms() / 1000 % HOUR)
-    store.sample()
+    store.samples.record()
     return store
 
 
 def test_the_first_look_covers_the_time_since_the_first_job(store: Store, clock: FakeClock) -> None:
     store.enqueue([new_job("a"), new_job("b", queue="q")])
     clock.advance(20)
-    assert store.sample()
-    (point,) = store.points(Span.MINUTE, since_ms=0)
+    assert store.samples.record()
+    (point,) = store.samples.points(Span.MINUTE, since_ms=0)
     assert (point.covers_ms, point.counts, point.waiting, point.oldest_ms) == (20_000, Counts(enqueued=2), 2, 20_000)
 
 
 def test_there_is_one_sample_per_minute(store: Store, other: Store, clock: FakeClock) -> None:
-    assert store.sample()
-    assert not store.sample()
-    assert not other.sample()
+    assert store.samples.record()
+    assert not store.samples.record()
+    assert not other.samples.record()
     clock.advance(60)
-    assert other.sample()
-    assert not store.sample()
-    assert len(store.points(Span.MINUTE, since_ms=0)) == 2
+    assert other.samples.record()
+    assert not store.samples.record()
+    assert len(store.samples.points(Span.MINUTE, since_ms=0)) == 2
 
 
 def test_of_many_that_look_at_the_same_moment_one_writes(backend: Backend, store: Store, clock: FakeClock) -> None:
@@ -70,7 +70,7 @@ def test_of_many_that_look_at_the_same_moment_one_writes(backend: Backend, store
     def look() -> None:
         mine = backend.open(clock)
         try:
-            wrote.append(mine.sample())
+            wrote.append(mine.samples.record())
         finally:
             mine.close()
 
@@ -78,7 +78,7 @@ def test_of_many_that_look_at_the_same_moment_one_writes(backend: Backend, store
         clock.advance(60)
         at_once(look, look, look)
     assert sorted(wrote) == [False] * 6 + [True] * 3
-    found = store.points(Span.MINUTE, since_ms=0)
+    found = store.samples.points(Span.MINUTE, since_ms=0)
     assert [point.counts.enqueued for point in found] == [7, 0, 0]
 
 
@@ -91,12 +91,12 @@ def test_a_point_says_what_happened_in_each_queue(sampled: Store, worker: Hands,
     worker.run(BAD)
     worker.claim_one()
     minute(store, clock)
-    (mail,) = store.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000, queue="mail")
+    (mail,) = store.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000, queue="mail")
     assert mail.counts == Counts(enqueued=2, started=2, completed=1, failed=1, dead=1)
     assert (mail.waiting, mail.running, mail.oldest_ms) == (0, 0, None)
     assert mail.run == build_histogram([(8, 1, 3000)])
     assert mail.wait.jobs == 1
-    (everything,) = store.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000)
+    (everything,) = store.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000)
     assert everything.counts == Counts(enqueued=4, started=4, completed=2, failed=1, dead=1)
     assert (everything.running, everything.covers_ms) == (1, 62_000)
     assert everything.run == build_histogram([(2, 1, 40), (8, 1, 3000)])
@@ -105,36 +105,36 @@ def test_a_point_says_what_happened_in_each_queue(sampled: Store, worker: Hands,
 def test_a_gap_is_covered_by_the_next_look(sampled: Store, clock: FakeClock) -> None:
     sampled.enqueue([new_job()])
     minute(sampled, clock, seconds=5 * 3600 + 7)
-    found = sampled.points(Span.MINUTE, since_ms=0)
+    found = sampled.samples.points(Span.MINUTE, since_ms=0)
     assert [(point.covers_ms, point.counts.enqueued) for point in found[-1:]] == [(18_007_000, 1)]
     assert len(found) == 2
 
 
 def test_a_minute_without_anything_is_a_point_of_zeros_for_every_queue(sampled: Store, clock: FakeClock) -> None:
     minute(sampled, clock)
-    assert [point.counts for point in sampled.points(Span.MINUTE, since_ms=0, queue="any")] == [Counts()] * 2
+    assert [point.counts for point in sampled.samples.points(Span.MINUTE, since_ms=0, queue="any")] == [Counts()] * 2
 
 
 def test_hours_are_the_sums_of_their_minutes(sampled: Store, clock: FakeClock) -> None:
     for jobs in (1, 2, 0, 3):
         sampled.enqueue([new_job() for _ in range(jobs)])
         minute(sampled, clock, seconds=20 * 60)
-    hours = sampled.points(Span.HOUR, since_ms=0, queue="default")
+    hours = sampled.samples.points(Span.HOUR, since_ms=0, queue="default")
     assert [(point.counts.enqueued, point.waiting, point.covers_ms) for point in hours] == [
         (3, 3, 2_400_000),
         (3, 6, 2_400_000),
     ]
     assert hours[1].at_ms - hours[0].at_ms == 3_600_000
-    assert sampled.points(Span.HOUR, since_ms=hours[1].at_ms, queue="default") == hours[1:]
+    assert sampled.samples.points(Span.HOUR, since_ms=hours[1].at_ms, queue="default") == hours[1:]
 
 
 def test_minutes_go_after_a_day_and_hours_after_ninety(sampled: Store, clock: FakeClock, backend: Backend) -> None:
     minute(sampled, clock)
     minute(sampled, clock, seconds=23 * HOUR)
-    assert len(sampled.points(Span.MINUTE, since_ms=0)) == 3
+    assert len(sampled.samples.points(Span.MINUTE, since_ms=0)) == 3
     minute(sampled, clock, seconds=2 * HOUR)
-    assert len(sampled.points(Span.MINUTE, since_ms=0)) == 2
-    assert len(sampled.points(Span.HOUR, since_ms=0)) == 3
+    assert len(sampled.samples.points(Span.MINUTE, since_ms=0)) == 2
+    assert len(sampled.samples.points(Span.HOUR, since_ms=0)) == 3
     minute(sampled, clock, seconds=90 * 24 * HOUR)
     assert [row["span"] for row in backend.rows("points")] == ["hour", "minute"]
 
@@ -145,12 +145,12 @@ def test_many_queues_are_kept_by_name_as_far_as_they_are_the_busiest(sampled: St
     minute(store, clock)
     since = clock.now_ms()
     named = [f"q{number:02}" for number in range(5, MAX_NAMED_QUEUES + 5)]
-    assert all(store.points(Span.MINUTE, since_ms=since, queue=name)[0].counts.enqueued for name in named)
-    (others,) = store.points(Span.MINUTE, since_ms=since, queue=OTHER_QUEUES)
+    assert all(store.samples.points(Span.MINUTE, since_ms=since, queue=name)[0].counts.enqueued for name in named)
+    (others,) = store.samples.points(Span.MINUTE, since_ms=since, queue=OTHER_QUEUES)
     assert (others.queue, others.counts.enqueued) == (OTHER_QUEUES, 1 + 2 + 3 + 4 + 5)
     # It was among the others, and its share of them is unknown.
-    assert store.points(Span.MINUTE, since_ms=since, queue="q00") == []
-    (everything,) = store.points(Span.MINUTE, since_ms=since, queue=ALL_QUEUES)
+    assert store.samples.points(Span.MINUTE, since_ms=since, queue="q00") == []
+    (everything,) = store.samples.points(Span.MINUTE, since_ms=since, queue=ALL_QUEUES)
     assert everything.counts.enqueued == sum(range(1, MAX_NAMED_QUEUES + 6))
 
 
@@ -163,7 +163,7 @@ def test_an_end_that_is_written_down_late_is_counted_and_has_no_time(
     worker.end(soon, age=LATE_MS / 1000 - 0.001, duration=0)
     worker.end(late, age=LATE_MS / 1000 + 2, duration=0)
     minute(sampled, clock)
-    point = sampled.points(Span.MINUTE, since_ms=0)[-1]
+    point = sampled.samples.points(Span.MINUTE, since_ms=0)[-1]
     assert (point.counts.completed, point.run.jobs) == (2, 1)
 
 
@@ -176,23 +176,23 @@ def test_a_clock_that_was_put_back_neither_stops_the_points_nor_counts_twice(
     minute(store, clock)
     clock.jump(-1800)
     store.enqueue([new_job()])
-    assert store.sample()
+    assert store.samples.record()
     minute(store, clock)
-    found = store.points(Span.MINUTE, since_ms=0)
+    found = store.samples.points(Span.MINUTE, since_ms=0)
     assert sum(point.counts.enqueued for point in found) == 2
     assert sum(point.run.jobs for point in found) == 1
-    assert store.histograms()["default"][0].jobs == 1
+    assert store.samples.histograms()["default"][0].jobs == 1
 
 
 def test_a_clock_that_was_far_ahead_is_forgotten(sampled: Store, worker: Hands, clock: FakeClock) -> None:
     minute(sampled, clock, seconds=10_000 * HOUR)
     clock.jump(-10_000 * HOUR)
-    assert sampled.sample()
+    assert sampled.samples.record()
     clock.advance(10)
     sampled.enqueue([new_job()])
     worker.run()
     minute(sampled, clock)
-    assert sampled.histograms()["default"][0].jobs == 1
+    assert sampled.samples.histograms()["default"][0].jobs == 1
 
 
 def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, clock: FakeClock) -> None:
@@ -200,9 +200,9 @@ def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, 
         sampled.enqueue([new_job()])
         worker.run()
         clock.advance(HOUR / 2)
-    assert sampled.histograms()["default"][0].jobs == 2
+    assert sampled.samples.histograms()["default"][0].jobs == 2
     minute(sampled, clock, seconds=10)
-    point = sampled.points(Span.MINUTE, since_ms=0)[-1]
+    point = sampled.samples.points(Span.MINUTE, since_ms=0)[-1]
     assert (point.counts.completed, point.run.jobs) == (2, 1)
 
 
@@ -210,7 +210,7 @@ def test_times_of_a_long_past_are_not_looked_for(sampled: Store, worker: Hands, 
 
 
 def counts(store: Store) -> dict[str, int]:
-    return {queue: run.jobs for queue, (run, _) in store.histograms().items()}
+    return {queue: run.jobs for queue, (run, _) in store.samples.histograms().items()}
 
 
 @pytest.mark.parametrize("ms", [*BOUNDS_MS, *(bound + 1 for bound in BOUNDS_MS), 0, 1])
@@ -222,7 +222,7 @@ def test_every_time_is_in_its_bucket_before_and_after_a_sample(
     worker.run(OK, duration=ms / 1000)
     wanted = tuple((bound, int(ms <= bound * 1000)) for bound in BOUNDS)
     for _ in range(2):
-        run, wait = sampled.histograms()["default"]
+        run, wait = sampled.samples.histograms()["default"]
         assert (tuple(run.cumulative), run.total_ms, run.jobs) == (wanted, ms, 1)
         assert wait.jobs == 1
         minute(sampled, clock)
@@ -236,19 +236,19 @@ def test_what_was_measured_stays_when_jobs_are_removed(
     store.enqueue([new_job(f"j{n}", queue="ab"[n % 2]) for n in range(10)])
     for _ in range(10):
         worker.run(OK, duration=0.2)
-    seen = store.histograms()
+    seen = store.samples.histograms()
     assert counts(store) == {"a": 5, "b": 5}
     if looks:
         minute(store, clock)
     assert len(store.prune(["j0", "j1", "j2"], before_ms=clock.now_ms())) == 3
-    assert store.histograms() == seen
+    assert store.samples.histograms() == seen
     assert store.prune(["j3"], before_ms=clock.now_ms() - HOUR * 1000) == {}
-    assert store.histograms() == seen
+    assert store.samples.histograms() == seen
     store.reset()
-    assert store.histograms() == seen
+    assert store.samples.histograms() == seen
     minute(store, clock)
     minute(store, clock)
-    assert store.histograms() == seen
+    assert store.samples.histograms() == seen
 
 
 class Meddler(FakeClock):
@@ -269,14 +269,14 @@ def test_times_are_told_as_they_are_at_one_moment_while_jobs_are_removed(
     ids = sampled.enqueue([new_job() for _ in range(5)])
     for _ in ids:
         worker.run(OK, duration=0.2)
-    seen, left = sampled.histograms(), list(ids)
+    seen, left = sampled.samples.histograms(), list(ids)
 
     def remove_one() -> None:
         sampled.prune([left.pop()], before_ms=clock.now_ms())
 
     reader = backend.open(Meddler(clock.now_ms(), remove_one))
     before = len(left)
-    assert reader.histograms() == seen
+    assert reader.samples.histograms() == seen
     assert len(left) == before - 1
     reader.close()
 
@@ -286,10 +286,10 @@ def test_a_reset_counts_the_times_of_those_that_others_wait_for(sampled: Store, 
     children = [new_job(depends_on=(Dependency("parent"),)) for _ in range(MAX_CHILDREN_PER_STEP + 1)]
     sampled.enqueue(children)
     worker.run(OK, duration=0.2)
-    seen = sampled.histograms()
+    seen = sampled.samples.histograms()
     assert counts(sampled) == {"default": 1}
     sampled.reset()
-    assert sampled.histograms() == seen
+    assert sampled.samples.histograms() == seen
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -307,9 +307,9 @@ def test_points_and_histograms_add_up_to_what_is_counted_whatever_happens(
                     worker.end(claim, chance.choice([OK, OK, BAD]), age=1, duration=chance.random())
             case 3:
                 clock.advance(chance.choice([1, 10, 61, 1800]))
-                store.sample()
+                store.samples.record()
             case 4:
-                chance.choice([store, other]).sample()
+                chance.choice([store, other]).samples.record()
             case 5:
                 ended = [job.id for job in store.ended(State.COMPLETED, before_ms=clock.now_ms(), limit=3)]
                 before = clock.now_ms() - chance.choice([0, 0, 3000])
@@ -323,7 +323,7 @@ def test_points_and_histograms_add_up_to_what_is_counted_whatever_happens(
         totals = {queue: of["completed"] for queue, of in store.totals().items() if of["completed"]}
         assert seen == totals
     clock.advance(60)
-    store.sample()
+    store.samples.record()
     for span in Span:
         rows = [row for row in backend.rows("points") if row["span"] == span]
         for name in ("enqueued", "started", "completed", "failed", "dead", "retried"):
@@ -344,7 +344,7 @@ def test_jobs_removed_during_a_sample_are_measured_once(
 
         def look() -> None:
             mine = backend.open(clock)
-            mine.sample()
+            mine.samples.record()
             mine.close()
 
         def remove(first: int, turn: int = turn) -> None:

@@ -10,7 +10,7 @@ from queuectl.jobs.dependencies import Dependency, DependencyState, Need, Otherw
 from queuectl.jobs.model import NewJob
 from queuectl.jobs.states import State
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP, MAX_CHILDREN_WITH_ENDS
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from queuectl.units import to_ms
 from tests.clock import FakeClock
@@ -36,7 +36,7 @@ def states(store: Store) -> dict[str, str]:
 
 
 def tell_all(store: Store) -> None:
-    while store.decide():
+    while store.dependencies.decide():
         pass
 
 
@@ -187,7 +187,7 @@ def test_a_cancel_settles_the_children_without_a_worker(store: Store) -> None:
 def test_a_rescue_that_ends_a_job_for_good_settles_its_children(store: Store, worker: Hands) -> None:
     store.enqueue([once("a"), after("b", Dependency("a", FAILED))])
     worker.claim_one()
-    store.rescue("w1", max_crashes=1)
+    store.claims.rescue("w1", max_crashes=1)
     assert states(store) == {"a": "dead", "b": "pending"}
 
 
@@ -264,7 +264,7 @@ def test_what_a_worker_left_undecided_is_done_by_any_other(store: Store, other: 
 def test_a_store_without_edges_has_nothing_to_decide(store: Store, worker: Hands) -> None:
     store.enqueue([once("a")])
     assert not worker.end(worker.claim_one()).undecided
-    assert not store.decide()
+    assert not store.dependencies.decide()
 
 
 # ── another chance ──────────────────────────────────────────────────────────────────────────────────────────────────

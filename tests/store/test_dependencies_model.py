@@ -161,7 +161,7 @@ class Graphs(StoreMachine):
 
     @invariant()
     def they_show_the_same_states(self) -> None:
-        while self.store.decide():
+        while self.store.dependencies.decide():
             pass
         shown = {job.id: job.state for job in self.store.jobs()}
         assert shown == {name: node.state for name, node in self.model.nodes.items()}

@@ -10,7 +10,7 @@ from queuectl.jobs.dependencies import Dependency, DependencyState, Need
 from queuectl.jobs.edit import HOLD, RELEASE, RUN_NOW, JobEdit
 from queuectl.jobs.model import NewJob
 from queuectl.jobs.states import WAITING, State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, OK, Hands
@@ -110,7 +110,7 @@ def test_a_cancelled_child_whose_key_was_taken_stays_cancelled_when_its_parent_i
     store.retry(["a"], states=ANY)
     assert states(store) == {"a": "pending", "b": "cancelled", "c": "cancelled", "instead": "pending"}
     assert edges(store, "b") == {"a": DependencyState.VOID}
-    assert store.decide() is False
+    assert store.dependencies.decide() is False
 
 
 def test_of_two_cancelled_children_with_one_key_the_first_is_blocked_again(store: Store, worker: Hands) -> None:
@@ -146,10 +146,10 @@ def test_a_graph_that_is_given_another_chance_as_a_whole_runs_in_its_order(store
 def test_a_batch_is_complete_when_its_orphans_are_cancelled(store: Store, worker: Hands) -> None:
     last = new_job(batch="n")
     store.enqueue([new_job("a", batch="n", max_retries=1), after("b", "a", batch="n")], on_complete=last)
-    assert store.complete_batches() == []
+    assert store.batches.complete_ended() == []
     worker.end(worker.claim_one(), BAD)
     tell_all(store)
-    (completed,) = store.complete_batches()
+    (completed,) = store.batches.complete_ended()
     job = store.get(completed.job_id)
     counts = {name.removeprefix("QUEUECTL_BATCH_"): value for name, value in job.env.items()}
     assert counts == {"QUEUECTL_BATCH": "n", "JOBS": "2", "COMPLETED": "0", "DEAD": "1", "CANCELLED": "1"}
@@ -170,7 +170,7 @@ def test_a_blocked_job_is_moved_and_waits_in_the_other_queue(store: Store, worke
 
 def test_a_parent_in_a_paused_queue_holds_its_child_and_no_drain(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a", queue="slow"), after("b", "a")])
-    store.set_rules("slow", {"paused": True})
+    store.queues.set_rules("slow", {"paused": True})
     assert worker.claim(5) == []
     assert store.is_drained(None)
     assert store.get("b").state is State.BLOCKED
@@ -214,7 +214,7 @@ def test_a_blocked_job_is_not_run_now(store: Store) -> None:
 
 def test_a_blocked_job_takes_no_place_of_its_key(store: Store, worker: Hands) -> None:
     """Of one key one runs at a time: the first that could, and not the first that came."""
-    store.set_rules("default", {"per_key": 1})
+    store.queues.set_rules("default", {"per_key": 1})
     store.enqueue([once("a"), after("b", "a", key="k"), new_job("c", key="k"), new_job("d", key="k")])
     first = worker.claim(5)
     assert [claim.id for claim in first] == ["a", "c"]

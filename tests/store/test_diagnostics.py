@@ -7,8 +7,8 @@ import pytest
 from queuectl import errors
 from queuectl.jobs.outcome import Exited, NotStarted
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
 from queuectl.store.reads import ERROR_SHOWN
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -89,7 +89,7 @@ def test_a_worker_that_is_stopping_serves_no_queue(store: Store, hire: Hire) -> 
     store.enqueue([new_job("a")])
     hire("w1")
     assert store.get("a").reason == "waits for a free slot"
-    store.heartbeat("w1", slots=4, stopping=True)
+    store.claims.heartbeat("w1", slots=4, stopping=True)
     assert store.get("a").reason == "no live worker serves its queue"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from queuectl.jobs.edit import HOLD, RELEASE, RUN_NOW, JobEdit
 from queuectl.jobs.states import FINAL, WAITING, State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Edited
 from queuectl.units import to_ms
 from tests.clock import FakeClock

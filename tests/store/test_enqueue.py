@@ -8,7 +8,7 @@ import pytest
 
 from queuectl import errors
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job

@@ -6,7 +6,7 @@ import pytest
 
 from queuectl.errors import DuplicateId, KeyReused
 from queuectl.store.enqueue import IDEMPOTENCY_KEPT_MS
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend

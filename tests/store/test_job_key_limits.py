@@ -12,7 +12,7 @@ from queuectl.jobs.dependencies import Dependency
 from queuectl.jobs.edit import HOLD
 from queuectl.jobs.states import State
 from queuectl.store.admission import MAX_KEY_BLOCKED
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import End
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
@@ -58,16 +58,16 @@ def test_what_a_job_says_itself_goes_before_what_its_queue_says(
     store: Store, worker: Hands, backend: Backend, per_key: int, begun: int
 ) -> None:
     array(store, places=3)
-    store.set_rules("default", {"per_key": per_key})
+    store.queues.set_rules("default", {"per_key": per_key})
     assert len(worker.claim(9)) == begun
-    store.set_rules("default", {"per_key": None})
+    store.queues.set_rules("default", {"per_key": None})
     assert worker.claim(9) == []
     assert [row["id"] for row in backend.rows() if row["key_blocked"]] == ["a3"]
 
 
 def test_other_limits_hold_beside_it(store: Store, worker: Hands) -> None:
     array(store)
-    store.set_rules("default", {"concurrency": 1})
+    store.queues.set_rules("default", {"concurrency": 1})
     assert ids(worker.claim(9)) == ["a0"]
 
 
@@ -76,7 +76,7 @@ def test_a_place_is_free_in_the_exchange_in_which_its_job_ends(store: Store, wor
     claim = worker.claim_one()
     assert worker.claim(1) == []
     end = End(claim, settlement(claim), 1, 0, 0, 0, 0)
-    assert ids(store.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
+    assert ids(store.claims.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
 
 
 def test_a_retry_has_the_limit_still(store: Store, worker: Hands, clock: FakeClock) -> None:
@@ -92,7 +92,7 @@ def test_a_place_of_a_worker_that_is_gone_frees_itself_with_the_rescue(store: St
     lost, successor = hire("w1"), hire("w2")
     lost.claim_one()
     assert successor.claim(1) == []
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     assert len(successor.claim(9)) == 1
 
 
@@ -116,8 +116,8 @@ def test_an_array_that_comes_after_another_job_is_limited_when_it_is_free(store:
     array(store, depends_on=(Dependency("first"),))
     claim = worker.claim_one()
     end = End(claim, settlement(claim), 1, 0, 0, 0, 0)
-    begun = ids(store.exchange("w1", ends=[end], claim=worker.request(9)).claims)
-    while store.decide():
+    begun = ids(store.claims.exchange("w1", ends=[end], claim=worker.request(9)).claims)
+    while store.dependencies.decide():
         pass
     assert sorted(begun + ids(worker.claim(9))) == ["a0", "a1"]
 

@@ -10,7 +10,7 @@ import pytest
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Cancelled, Exited, Refused, Released
 from queuectl.jobs.states import TRANSITIONS, Event, State, after
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job, unknown_claim
 from tests.store.backends import Backend
@@ -61,7 +61,7 @@ class Life:
             self.worker.end(self.claim, Cancelled(None))
 
     def lose(self, max_crashes: int) -> None:
-        self.store.rescue(self.worker.name, max_crashes=max_crashes)
+        self.store.claims.rescue(self.worker.name, max_crashes=max_crashes)
 
     def revive(self) -> None:
         self.store.retry([JOB], states=frozenset(State))

@@ -109,7 +109,7 @@ class StoreAgainstModel(StoreMachine):
     @rule(worker=WORKERS, limit=st.integers(0, 3), queues=st.none() | st.permutations(QUEUES).map(tuple))
     def claim(self, worker: str, limit: int, queues: tuple[str, ...] | None) -> None:
         request = ClaimRequest(limit, queues, "here", "/logs")
-        claims = self.store.exchange(worker, claim=request).claims
+        claims = self.store.claims.exchange(worker, claim=request).claims
         assert [claim.id for claim in claims] == self.model.claim(worker, limit, queues)
         assert [claim.run for claim in claims] == [self.model.jobs[claim.id].runs for claim in claims]
         self.held += claims
@@ -138,7 +138,7 @@ class StoreAgainstModel(StoreMachine):
         assert {claim.id for claim in holding} == {
             job.id for job in self.model.jobs.values() if job.state is State.PROCESSING and job.worker == worker
         }
-        assert [lost.claim for lost in self.store.rescue(worker, max_crashes=max_crashes)] == holding
+        assert [lost.claim for lost in self.store.claims.rescue(worker, max_crashes=max_crashes)] == holding
         self.model.lose(worker, max_crashes)
         self.put_away(holding)
         self.hands[worker].wakeup.close()
@@ -198,7 +198,7 @@ class StoreAgainstModel(StoreMachine):
         per_key=st.none() | st.integers(1, 2),
     )
     def limit(self, queue: str, paused: bool, most: int | None, per_key: int | None) -> None:
-        self.store.set_rules(queue, {"paused": paused, "concurrency": most, "per_key": per_key})
+        self.store.queues.set_rules(queue, {"paused": paused, "concurrency": most, "per_key": per_key})
         self.model.rule(queue, paused=paused, most=most, per_key=per_key)
 
     @rule(queues=st.permutations(QUEUES))

@@ -8,7 +8,7 @@ import pytest
 
 from queuectl.jobs.model import Claim
 from queuectl.jobs.outcome import Released
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import OUTPUT_AT_ONCE, End, OutputPiece, Printed
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement
@@ -20,7 +20,7 @@ BYTES = bytes(range(256))
 
 
 def keep(hands: Hands, claim: Claim, at: int, data: bytes, *, keep_from: int = 0) -> None:
-    hands.store.exchange(hands.name, outputs=[OutputPiece(claim, at, data, keep_from)])
+    hands.store.claims.exchange(hands.name, outputs=[OutputPiece(claim, at, data, keep_from)])
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def claim(store: Store, worker: Hands) -> Claim:
 
 def test_what_a_run_printed_comes_back_byte_by_byte_and_in_order(store: Store, worker: Hands, claim: Claim) -> None:
     pieces = [OutputPiece(claim, 256, b"\n", 0), OutputPiece(claim, 0, BYTES, 0)]
-    store.exchange("w1", outputs=pieces)
+    store.claims.exchange("w1", outputs=pieces)
     keep(worker, claim, 257, b"\0")
     assert store.output("a", 1) == [Printed(0, BYTES), Printed(256, b"\n"), Printed(257, b"\0")]
 
@@ -50,7 +50,7 @@ def test_output_is_read_from_a_byte_on(store: Store, worker: Hands, claim: Claim
 
 
 def test_many_pieces_are_read_some_at_a_time(store: Store, claim: Claim) -> None:
-    store.exchange("w1", outputs=[OutputPiece(claim, at, b"x", 0) for at in range(OUTPUT_AT_ONCE + 5)])
+    store.claims.exchange("w1", outputs=[OutputPiece(claim, at, b"x", 0) for at in range(OUTPUT_AT_ONCE + 5)])
     first = store.output("a", 1)
     assert [piece.at for piece in first] == list(range(OUTPUT_AT_ONCE))
     assert len(store.output("a", 1, start=OUTPUT_AT_ONCE)) == 5
@@ -74,7 +74,7 @@ def test_the_same_piece_told_again_is_there_once(store: Store, worker: Hands, cl
 
 def test_what_comes_with_the_end_of_the_run_is_kept(store: Store, claim: Claim) -> None:
     end = End(claim, settlement(claim, OK), PID, 0, 0, 0, 4)
-    done = store.exchange("w1", outputs=[OutputPiece(claim, 0, b"last", 0)], ends=[end])
+    done = store.claims.exchange("w1", outputs=[OutputPiece(claim, 0, b"last", 0)], ends=[end])
     assert [told for told, _ in done.settled] == [end]
     assert store.output("a", 1) == [Printed(0, b"last")]
 
@@ -100,7 +100,7 @@ def test_who_lost_the_job_can_neither_add_nor_remove_output(
     store: Store, worker: Hands, hire: Hire, claim: Claim
 ) -> None:
     keep(worker, claim, 0, b"abc")
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     again = hire("w2").claim_one()
     keep(worker, claim, 3, b"more", keep_from=3)
     assert again.run == 2
@@ -109,7 +109,7 @@ def test_who_lost_the_job_can_neither_add_nor_remove_output(
 
 def test_a_worker_that_is_fenced_can_neither_add_nor_remove_output(store: Store, worker: Hands, claim: Claim) -> None:
     keep(worker, claim, 0, b"abc")
-    store.fence("w1")
+    store.claims.fence("w1")
     keep(worker, claim, 3, b"more", keep_from=3)
     assert store.output("a", 1) == [Printed(0, b"abc")]
 

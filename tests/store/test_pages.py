@@ -16,7 +16,7 @@ from queuectl.jobs.outcome import Released
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import page
 from queuectl.operations.query import format_cursor
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import After, Filter, Sort
 from tests.clock import FakeClock
 from tests.factories import new_job

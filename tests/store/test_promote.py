@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.hands import BAD, Hands

@@ -6,7 +6,7 @@ import pytest
 
 from queuectl import errors
 from queuectl.jobs.states import FINAL, State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter, NewWorker, OutputPiece
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -93,7 +93,7 @@ def test_an_ended_job_goes_with_history_output_and_tags(
     store.enqueue([new_job("a", max_retries=1, tags=("t",)), new_job("b", tags=("t",), delay_ms=1000)])
     for outcome in (BAD, BAD):
         claim = worker.claim_one()
-        store.exchange(worker.name, outputs=[OutputPiece(claim, 0, b"hi", 0)])
+        store.claims.exchange(worker.name, outputs=[OutputPiece(claim, 0, b"hi", 0)])
         worker.end(claim, outcome)
         store.retry(["a"], states=frozenset(State))
     if state is State.CANCELLED:
@@ -149,7 +149,7 @@ def test_the_weight_of_a_job_counts_all_that_goes_with_it(store: Store, worker: 
         worker.end(claim)
     for _ in range(5):
         claim = worker.claim_one()
-        store.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(4)])
+        store.claims.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(4)])
         worker.end(claim, BAD)
         store.retry(["often"], states=frozenset(State))
     worker.run()
@@ -161,7 +161,7 @@ def test_a_long_history_goes_in_portions_the_oldest_first(store: Store, worker: 
     store.enqueue([new_job("a", max_retries=1), new_job("b", delay_ms=1000)])
     for _ in range(6):
         claim = worker.claim_one()
-        store.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(2)])
+        store.claims.exchange(worker.name, outputs=[OutputPiece(claim, at, b"x", 0) for at in range(2)])
         worker.end(claim, BAD)
         store.retry(["a"], states=frozenset(State))
     store.cancel(["a"])
@@ -180,12 +180,12 @@ def test_what_workers_of_another_host_can_remove_is_left_to_them(store: Store, w
     backend.force("b", host="there")
     now = store.now_ms()
     assert names(store, State.COMPLETED, before_ms=now, host="here") == ["a", "b"]
-    store.register(NewWorker("w9", "there", 4711, str(backend.home), 1, None)).close()
+    store.claims.register(NewWorker("w9", "there", 4711, str(backend.home), 1, None)).close()
     assert names(store, State.COMPLETED, before_ms=now, host="here") == ["a"]
     assert names(store, State.COMPLETED, before_ms=now, host="there") == ["b"]
     assert names(store, State.COMPLETED, before_ms=now) == ["a", "b"]
     assert names(store, State.CANCELLED, before_ms=now, host="there") == ["c"]
-    store.retire("w9")
+    store.claims.retire("w9")
 
 
 def test_a_store_can_be_asked_to_shrink_at_any_time(store: Store) -> None:

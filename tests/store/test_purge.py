@@ -6,7 +6,7 @@ import pytest
 
 from queuectl import errors
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from tests.factories import new_job
 from tests.store.backends import Backend

@@ -9,7 +9,7 @@ from queuectl.clock import SystemClock
 from queuectl.jobs.queue_limits import QueueLoad, QueueSettings, Rate
 from queuectl.jobs.spec import NO_URLS
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -35,21 +35,21 @@ def fill(store: Store, *queues: str, each: int = 3, **fields: Any) -> None:
 
 def test_a_queue_has_no_rules_until_some_are_said(store: Store) -> None:
     fill(store, "a")
-    assert (store.rules(), store.brakes(), store.rates()) == ({}, {}, {})
+    assert (store.queues.rules(), store.queues.loads(), store.queues.rates()) == ({}, {}, {})
 
 
 def test_rules_that_are_not_said_stay_as_they_were(store: Store, other: Store) -> None:
-    store.set_rules("a", {"concurrency": 2, "priority": -5})
-    told = other.set_rules("a", {"rate": TWO_IN_TEN_SECONDS, "timeout_ms": 0})
+    store.queues.set_rules("a", {"concurrency": 2, "priority": -5})
+    told = other.queues.set_rules("a", {"rate": TWO_IN_TEN_SECONDS, "timeout_ms": 0})
     assert told == QueueSettings(concurrency=2, rate=TWO_IN_TEN_SECONDS, priority=-5, timeout_ms=0)
-    assert store.rules() == {"a": told}
+    assert store.queues.rules() == {"a": told}
     assert store.queue_defaults() == {"a": (-5, None, 0, NO_URLS, None)}
 
 
 def test_a_queue_about_which_nothing_is_said_any_more_is_forgotten(store: Store, backend: Backend) -> None:
-    store.set_rules("a", {"paused": True, "rate": TWO_IN_TEN_SECONDS})
-    store.set_rules("a", {"paused": False, "rate": None})
-    assert store.rules() == {}
+    store.queues.set_rules("a", {"paused": True, "rate": TWO_IN_TEN_SECONDS})
+    store.queues.set_rules("a", {"paused": False, "rate": None})
+    assert store.queues.rules() == {}
     assert backend.rows("queues") == backend.rows("starts") == []
 
 
@@ -59,18 +59,18 @@ def test_a_queue_about_which_nothing_is_said_any_more_is_forgotten(store: Store,
 @pytest.mark.parametrize("queues", [None, ("a", "b"), ("b", "a")])
 def test_nothing_of_a_paused_queue_is_claimed(store: Store, hire: Hire, queues: tuple[str, ...] | None) -> None:
     fill(store, "a", "b", each=2)
-    store.set_rules("a", {"paused": True})
+    store.queues.set_rules("a", {"paused": True})
     hands = hire(queues=queues)
     assert ids(hands.claim(9)) == ["b0", "b1"]
     assert hands.claim(9) == []
-    store.set_rules("a", {"paused": False})
+    store.queues.set_rules("a", {"paused": False})
     assert ids(hands.claim(9)) == ["a0", "a1"]
 
 
 def test_what_runs_in_a_queue_that_is_paused_goes_on_and_may_fail_and_wait(store: Store, worker: Hands) -> None:
     fill(store, "a", each=2)
     first, second = worker.claim(2)
-    store.set_rules("a", {"paused": True})
+    store.queues.set_rules("a", {"paused": True})
     assert worker.end(first).settled
     worker.end(second, BAD)
     assert [store.get(job).state for job in ("a0", "a1")] == [State.COMPLETED, State.FAILED]
@@ -78,12 +78,12 @@ def test_what_runs_in_a_queue_that_is_paused_goes_on_and_may_fail_and_wait(store
 
 def test_a_paused_queue_does_not_hold_a_drain(store: Store, worker: Hands) -> None:
     fill(store, "a", "b", each=1)
-    store.set_rules("a", {"paused": True})
+    store.queues.set_rules("a", {"paused": True})
     assert not store.is_drained(None)
     assert store.is_drained(("a",))
     worker.run()
     assert store.is_drained(None)
-    store.set_rules("a", {"paused": False})
+    store.queues.set_rules("a", {"paused": False})
     assert not store.is_drained(None)
 
 
@@ -95,7 +95,7 @@ def test_no_more_of_a_queue_run_than_its_limit_over_all_workers(
     store: Store, hire: Hire, queues: tuple[str, ...] | None
 ) -> None:
     fill(store, "a", "b", each=3)
-    store.set_rules("a", {"concurrency": 2})
+    store.queues.set_rules("a", {"concurrency": 2})
     one, two = hire("w1", queues=queues), hire("w2", queues=queues)
     (held,) = one.claim(1)
     assert held.id == "a0"
@@ -110,26 +110,26 @@ def test_a_place_is_free_as_soon_as_its_job_has_ended_in_the_same_exchange(store
     from tests.factories import settlement
 
     fill(store, "a", each=2)
-    store.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("a", {"concurrency": 1})
     claim = worker.claim_one()
     end = End(claim, settlement(claim), 1, 0, 0, 0, 0)
-    assert ids(store.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
+    assert ids(store.claims.exchange("w1", ends=[end], claim=worker.request(4)).claims) == ["a1"]
 
 
 def test_a_limit_held_by_a_worker_that_is_gone_frees_itself_with_the_rescue(store: Store, hire: Hire) -> None:
     fill(store, "a", each=2)
-    store.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("a", {"concurrency": 1})
     lost, successor = hire("w1"), hire("w2")
     lost.claim_one()
     assert successor.claim(1) == []
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     assert ids(successor.claim(2)) == ["a0"]
 
 
 def test_a_limit_that_is_lowered_lets_what_runs_go_on(store: Store, worker: Hands) -> None:
     fill(store, "a", each=4)
     held = worker.claim(3)
-    store.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("a", {"concurrency": 1})
     for claim in held:
         assert worker.claim(1) == []
         worker.end(claim)
@@ -145,13 +145,13 @@ def test_the_best_of_a_limited_queue_goes_first_and_in_one_order_with_the_others
             new_job("a-mid", queue="a", priority=6),
         ]
     )
-    store.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("a", {"concurrency": 1})
     assert ids(worker.claim(4)) == ["a-high", "b-mid"]
 
 
 def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hire: Hire) -> None:
     fill(store, "a", each=2)
-    store.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("a", {"concurrency": 1})
     one, two = hire("w1"), hire("w2")
     held = one.claim_one()
     two.claim(1)
@@ -164,7 +164,7 @@ def test_who_else_has_a_slot_is_woken_when_a_place_becomes_free(store: Store, hi
 def test_who_serves_a_limited_queue_without_jobs_is_not_told_to_look_again(
     store: Store, hire: Hire, rules: dict[str, Any]
 ) -> None:
-    store.set_rules("a", rules)
+    store.queues.set_rules("a", rules)
     assert hire(queues=("a",)).exchange(limit=1).next_due_ms is None
 
 
@@ -173,7 +173,7 @@ def test_who_serves_a_limited_queue_without_jobs_is_not_told_to_look_again(
 
 def test_no_window_holds_more_starts_than_the_rate(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=9)
-    store.set_rules("a", {"rate": TWO_IN_TEN_SECONDS})
+    store.queues.set_rules("a", {"rate": TWO_IN_TEN_SECONDS})
     starts: list[float] = []
     for _ in range(60):
         for claim in worker.claim(4):
@@ -188,7 +188,7 @@ def test_no_window_holds_more_starts_than_the_rate(store: Store, worker: Hands, 
 
 def test_a_worker_is_told_when_the_rate_lets_the_next_one_start(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=3)
-    store.set_rules("a", {"rate": TWO_IN_TEN_SECONDS})
+    store.queues.set_rules("a", {"rate": TWO_IN_TEN_SECONDS})
     first = worker.claim_one()
     worker.start(first)
     clock.advance(4)
@@ -201,7 +201,7 @@ def test_a_worker_is_told_when_the_rate_lets_the_next_one_start(store: Store, wo
 
 def test_a_start_counts_from_when_its_process_was_there(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=2)
-    store.set_rules("a", {"rate": Rate(1, 10_000)})
+    store.queues.set_rules("a", {"rate": Rate(1, 10_000)})
     claim = worker.claim_one()
     clock.advance(10)
     held_up = worker.exchange(limit=1)
@@ -215,12 +215,12 @@ def test_a_start_counts_from_when_its_process_was_there(store: Store, worker: Ha
 
 def test_retries_and_lost_runs_count_as_starts(store: Store, hire: Hire, clock: FakeClock) -> None:
     fill(store, "a", each=1)
-    store.set_rules("a", {"rate": Rate(2, 3_600_000)})
+    store.queues.set_rules("a", {"rate": Rate(2, 3_600_000)})
     worker = hire("w1")
     worker.run(BAD)
     clock.advance(10)
     worker.claim_one()
-    store.rescue("w1", max_crashes=9)
+    store.claims.rescue("w1", max_crashes=9)
     assert hire("w2").claim(1) == []
     clock.advance(3600)
     assert ids(hire("w3").claim(1)) == ["a0"]
@@ -228,7 +228,7 @@ def test_retries_and_lost_runs_count_as_starts(store: Store, hire: Hire, clock: 
 
 def test_a_clock_that_steps_back_does_not_close_a_queue(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=2)
-    store.set_rules("a", {"rate": Rate(1, 10_000)})
+    store.queues.set_rules("a", {"rate": Rate(1, 10_000)})
     worker.run()
     clock.jump(-86_400)
     assert worker.exchange(limit=1).next_due_ms == 10_000
@@ -238,25 +238,25 @@ def test_a_clock_that_steps_back_does_not_close_a_queue(store: Store, worker: Ha
 
 def test_a_rate_that_is_changed_still_knows_the_latest_starts(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", each=9)
-    store.set_rules("a", {"rate": Rate(3, 10_000)})
+    store.queues.set_rules("a", {"rate": Rate(3, 10_000)})
     assert len(worker.claim(9)) == 3
-    store.set_rules("a", {"rate": Rate(4, 10_000)})
+    store.queues.set_rules("a", {"rate": Rate(4, 10_000)})
     assert len(worker.claim(9)) == 1
-    store.set_rules("a", {"rate": Rate(1, 5_000)})
+    store.queues.set_rules("a", {"rate": Rate(1, 5_000)})
     assert worker.claim(9) == []
     clock.advance(5)
-    store.set_rules("a", {"rate": None})
+    store.queues.set_rules("a", {"rate": None})
     assert len(worker.claim(9)) == 5
 
 
 def test_no_more_starts_are_kept_than_the_rate_counts(store: Store, worker: Hands, backend: Backend) -> None:
     fill(store, "a", each=9)
-    store.set_rules("a", {"rate": Rate(1000, 1)})
+    store.queues.set_rules("a", {"rate": Rate(1000, 1)})
     worker.claim(5)
-    store.set_rules("a", {"rate": Rate(2, 1)})
-    store.set_rules("a", {"rate": Rate(6, 1)})
+    store.queues.set_rules("a", {"rate": Rate(2, 1)})
+    store.queues.set_rules("a", {"rate": Rate(6, 1)})
     worker.claim(1)
-    store.set_rules("a", {"rate": Rate(7, 1)})
+    store.queues.set_rules("a", {"rate": Rate(7, 1)})
     worker.claim(1)
     assert len(backend.rows("starts")) == 7
 
@@ -266,27 +266,27 @@ def test_no_more_starts_are_kept_than_the_rate_counts(store: Store, worker: Hand
 
 def test_a_brake_says_what_its_limits_mean_now(store: Store, worker: Hands, clock: FakeClock) -> None:
     fill(store, "a", "b", "c", each=3)
-    store.set_rules("a", {"concurrency": 2, "priority": 1})
-    store.set_rules("b", {"rate": Rate(1, 10_000)})
-    store.set_rules("c", {"paused": True})
+    store.queues.set_rules("a", {"concurrency": 2, "priority": 1})
+    store.queues.set_rules("b", {"rate": Rate(1, 10_000)})
+    store.queues.set_rules("c", {"paused": True})
     for claim in worker.claim(9):
         worker.start(claim)
-    assert store.brakes() == {
+    assert store.queues.loads() == {
         "a": QueueLoad(False, 2, 2, None, None),
         "b": QueueLoad(False, None, 0, Rate(1, 10_000), clock.now_ms() + 10_000),
         "c": QueueLoad(True, None, 0, None, None),
     }
-    assert store.rates() == {"b": 1}
+    assert store.queues.rates() == {"b": 1}
     clock.advance(10)
-    assert store.brakes()["b"].opens_at is None
-    assert store.rates() == {"b": 0}
+    assert store.queues.loads()["b"].opens_at is None
+    assert store.queues.rates() == {"b": 0}
 
 
 def test_a_job_says_which_limit_it_waits_for(store: Store, worker: Hands) -> None:
     fill(store, "a", "b", "c", each=2)
-    store.set_rules("a", {"concurrency": 1})
-    store.set_rules("b", {"rate": Rate(1, 10_000)})
-    store.set_rules("c", {"paused": True})
+    store.queues.set_rules("a", {"concurrency": 1})
+    store.queues.set_rules("b", {"rate": Rate(1, 10_000)})
+    store.queues.set_rules("c", {"paused": True})
     for claim in worker.claim(9):
         worker.start(claim)
     assert store.get("a1").reason == "limit of the queue reached: 1 of 1 run"
@@ -301,9 +301,9 @@ def test_shares_go_first_and_what_they_leave_over_is_filled(store: Store, hire: 
     fill(store, "a", "b", each=4)
     worker = hire(queues=("a", "b"))
     request = worker.request(3)._replace(shares=(2, 1))
-    assert sorted(ids(store.exchange("w1", claim=request).claims)) == ["a0", "a1", "b0"]
+    assert sorted(ids(store.claims.exchange("w1", claim=request).claims)) == ["a0", "a1", "b0"]
     request = worker.request(5)._replace(shares=(5, 0))
-    assert sorted(ids(store.exchange("w1", claim=request).claims)) == ["a2", "a3", "b1", "b2", "b3"]
+    assert sorted(ids(store.claims.exchange("w1", claim=request).claims)) == ["a2", "a3", "b1", "b2", "b3"]
 
 
 # ── moving ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -339,6 +339,6 @@ def test_only_those_move_that_are_named_and_wait_there(store: Store, worker: Han
 
 def test_two_workers_never_both_use_the_last_place(backend: Backend, store: Store) -> None:
     fill(store, "a", "b", each=60)
-    store.set_rules("a", {"concurrency": 3})
-    assert max(work_at_once(backend, SystemClock(), lambda mine: mine.brakes()["a"].running, turns=12)) <= 3
+    store.queues.set_rules("a", {"concurrency": 3})
+    assert max(work_at_once(backend, SystemClock(), lambda mine: mine.queues.loads()["a"].running, turns=12)) <= 3
     assert store.tally()["a"][State.COMPLETED] > 0

@@ -13,7 +13,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.outcome import Ending, Exited, Outcome, Released, Signalled, TimedOut
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Span, Spread, Throughput, TimeBuckets
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter, Sort
 from queuectl.text import WEBHOOK_QUEUE
 from tests.clock import FakeClock
@@ -301,7 +301,7 @@ def test_totals_count_what_ever_happened_and_survive_a_purge(store: Store, hire:
     worker.run(Signalled(9))  # claimed again by itself: retried; dead
     store.retry(["a"], states=frozenset(State))  # retried by a person
     worker.claim_one()
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     worker = hire("w2")
     worker.run(Released(None))  # neither a failure nor a retry
     worker.run(Released(None))
@@ -333,9 +333,11 @@ def test_calls_are_in_none_of_the_figures_about_jobs(store: Store, hire: Hire, c
     assert store.throughput() == Throughput(minute=1, hour=1, day=1)
     assert store.average_attempts() == 0
     clock.advance(61)
-    store.sample()
-    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0)] == [1]
-    assert [point.counts.completed for point in store.points(Span.MINUTE, since_ms=0, queue=WEBHOOK_QUEUE)] == [1]
+    store.samples.record()
+    assert [point.counts.completed for point in store.samples.points(Span.MINUTE, since_ms=0)] == [1]
+    assert [point.counts.completed for point in store.samples.points(Span.MINUTE, since_ms=0, queue=WEBHOOK_QUEUE)] == [
+        1
+    ]
 
 
 # ── times ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -381,7 +383,7 @@ def test_history_is_that_of_one_job_and_of_no_other(store: Store, worker: Hands)
 def test_the_spread_of_nothing_is_nothing(store: Store) -> None:
     nothing = Spread(0, None, None, None, None, None, None)
     assert store.durations() == (nothing, nothing)
-    assert store.histograms() == {}
+    assert store.samples.histograms() == {}
 
 
 def completed(store: Store, worker: Hands, clock: FakeClock, seconds: list[float], *, queue: str = "default") -> None:
@@ -409,7 +411,7 @@ def test_one_duration_is_every_percentile(store: Store, worker: Hands, clock: Fa
 def test_histograms_count_up_to_each_bound_by_queue(store: Store, worker: Hands, clock: FakeClock) -> None:
     completed(store, worker, clock, [0.5, 1.0, 1.001, 7], queue="a")
     completed(store, worker, clock, [0.25], queue="b")
-    histograms = store.histograms()
+    histograms = store.samples.histograms()
 
     def up_to(times: TimeBuckets) -> list[int]:
         return [dict(times.cumulative)[bound] for bound in (0.5, 1, 5, 86_400)]
@@ -518,13 +520,13 @@ def test_looking_at_a_store_writes_nothing(store: Store, other: Store, worker: H
     store.oldest_waiting_ms()
     store.history("run")
     store.durations()
-    store.histograms()
+    store.samples.histograms()
     store.throughput()
-    store.points(Span.MINUTE, since_ms=0)
+    store.samples.points(Span.MINUTE, since_ms=0)
     store.average_attempts()
     store.workers()
     store.is_drained(None)
     store.config()
     store.running("w1")
-    store.orders("w1")
+    store.claims.orders("w1")
     assert not other.changed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from queuectl.jobs.edit import JobEdit
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.spec import NO_URLS
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import End
 from tests.factories import new_job, settlement
 from tests.store.hands import BAD, PID, Hands
@@ -17,7 +17,7 @@ USAGE = Usage(12, 3, 2**40, 4096, 512)
 def end(hands: Hands, *, usage: Usage | None, failed: bool = False) -> None:
     claim = hands.claim_one()
     done = settlement(claim, BAD) if failed else settlement(claim)
-    hands.store.exchange(hands.name, ends=[End(claim, done, PID, 1, 1, 0, 0, usage)])
+    hands.store.claims.exchange(hands.name, ends=[End(claim, done, PID, 1, 1, 0, 0, usage)])
 
 
 def test_limits_come_with_the_claim_as_they_were_enqueued(store: Store, worker: Hands) -> None:
@@ -46,13 +46,13 @@ def test_of_limits_each_that_is_named_changes_while_a_job_waits(store: Store) ->
 
 
 def test_what_a_queue_says_of_limits_is_kept_each_for_itself(store: Store, other: Store) -> None:
-    assert store.set_rules("q", {"limits": {"memory": 2**30, "nice": 5}}).limits == {"memory": 2**30, "nice": 5}
-    store.set_rules("q", {"limits": {"nice": None}})
-    store.set_rules("q", {"priority": 3})
-    assert other.rules()["q"].limits == {"memory": 2**30}
+    assert store.queues.set_rules("q", {"limits": {"memory": 2**30, "nice": 5}}).limits == {"memory": 2**30, "nice": 5}
+    store.queues.set_rules("q", {"limits": {"nice": None}})
+    store.queues.set_rules("q", {"priority": 3})
+    assert other.queues.rules()["q"].limits == {"memory": 2**30}
     assert other.queue_defaults() == {"q": (3, None, None, NO_URLS, {"memory": 2**30})}
-    store.set_rules("q", {"limits": {"memory": None}, "priority": None})
-    assert other.rules() == {}
+    store.queues.set_rules("q", {"limits": {"memory": None}, "priority": None})
+    assert other.queues.rules() == {}
 
 
 def test_what_each_run_has_used_is_in_its_history(store: Store, worker: Hands) -> None:
@@ -71,5 +71,5 @@ def test_what_each_run_has_used_is_in_its_history(store: Store, worker: Hands) -
 def test_of_a_run_whose_worker_died_nothing_is_known(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
-    store.rescue("w1", max_crashes=5)
+    store.claims.rescue("w1", max_crashes=5)
     assert [run.usage for run in store.history("a")] == [None]

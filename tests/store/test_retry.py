@@ -6,7 +6,7 @@ import pytest
 
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job
@@ -33,7 +33,7 @@ def test_a_retried_dead_job_starts_over_but_its_history_stays(store: Store, work
 def test_a_poisoned_job_begins_without_crashes_again(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
-    store.rescue("w1", max_crashes=1)
+    store.claims.rescue("w1", max_crashes=1)
     store.retry(["a"], states=ANY)
     job = store.get("a")
     assert (job.state, job.crashes, job.runs) == (State.PENDING, 0, 1)
@@ -42,7 +42,7 @@ def test_a_poisoned_job_begins_without_crashes_again(store: Store, worker: Hands
 def test_a_failed_job_keeps_its_attempts_and_need_not_wait(store: Store, hire: Hire, clock: FakeClock) -> None:
     store.enqueue([new_job("a", backoff_base=1000.0)])
     hire("w1").claim_one()
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     worker = hire("w2")
     worker.run(BAD)
     clock.advance(1)

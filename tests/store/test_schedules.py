@@ -9,8 +9,8 @@ import pytest
 from queuectl.cron.schedule import Overlap, RunDecision, Schedule, ScheduleChange, ScheduleView, UnfinishedJob
 from queuectl.errors import ScheduleExists, ScheduleNotFound
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
 from queuectl.store.schedules import MAX_UNFINISHED_READ, RUNS_KEPT, Rule
+from queuectl.store.store import Store
 from queuectl.store.types import Filter, ScheduleCheck
 from tests.clock import START_MS, FakeClock
 from tests.factories import new_job
@@ -71,76 +71,76 @@ FULL = {
 @pytest.mark.parametrize("changes", [{}, FULL, {"is_paused": True, "tick_ms": None, "start_ms": None, "look_ms": None}])
 def test_a_schedule_is_kept_as_it_was_added(store: Store, other: Store, changes: dict[str, Any]) -> None:
     one = schedule(**changes)
-    store.add_schedule(one)
-    assert other.schedule("s") == one
-    assert other.schedules() == [one]
+    store.schedules.add(one)
+    assert other.schedules.get("s") == one
+    assert other.schedules.all() == [one]
 
 
 def test_schedules_are_listed_by_name(store: Store) -> None:
     for name in ("b", "a", "B"):
-        store.add_schedule(schedule(name))
-    assert [one.name for one in store.schedules()] == ["B", "a", "b"]
+        store.schedules.add(schedule(name))
+    assert [one.name for one in store.schedules.all()] == ["B", "a", "b"]
 
 
 def test_a_name_that_is_taken_is_refused_and_nothing_changed(store: Store) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     with pytest.raises(ScheduleExists):
-        store.add_schedule(schedule(expression="@daily"))
-    assert store.schedule("s").expression == "0 2 * * *"
+        store.schedules.add(schedule(expression="@daily"))
+    assert store.schedules.get("s").expression == "0 2 * * *"
 
 
 def test_what_is_not_there_is_not_found(store: Store) -> None:
-    for ask in (store.schedule, store.remove_schedule, lambda name: store.change_schedule(name, nothing)):
+    for ask in (store.schedules.get, store.schedules.remove, lambda name: store.schedules.change(name, nothing)):
         with pytest.raises(ScheduleNotFound):
             ask("none")
-    assert store.schedule_runs("none", limit=5) == []
-    assert store.schedules() == []
+    assert store.schedules.runs("none", limit=5) == []
+    assert store.schedules.all() == []
 
 
 def test_a_schedule_that_is_removed_goes_with_its_ticks_and_leaves_its_jobs(store: Store, backend: Backend) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a")))
-    store.remove_schedule("s")
-    assert store.schedules() == []
-    assert backend.rows("ticks") == []
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a")))
+    store.schedules.remove("s")
+    assert store.schedules.all() == []
+    assert backend.rows("schedule_runs") == []
     assert store.get("a").cron == "s"
 
 
 def test_a_job_that_waits_for_a_schedule_that_is_removed_need_not_any_more(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a", is_held=True), waiting="a"))
     assert worker.claim(1) == []
-    store.remove_schedule("s")
+    store.schedules.remove("s")
     assert worker.claim_one().id == "a"
 
 
 def test_a_reset_keeps_the_schedules(store: Store) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a")))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a")))
     store.reset()
-    assert [one.name for one in store.schedules()] == ["s"]
-    assert [(past.job, past.state) for past in store.schedule_runs("s", limit=5)] == [("a", None)]
+    assert [one.name for one in store.schedules.all()] == ["s"]
+    assert [(past.job, past.state) for past in store.schedules.runs("s", limit=5)] == [("a", None)]
 
 
 # ── when to look ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_who_has_to_be_looked_at_is_told_the_first_one_first(store: Store, clock: FakeClock) -> None:
-    store.add_schedule(schedule("late", look_ms=T + 9000))
-    store.add_schedule(schedule("soon", look_ms=T + 500))
-    store.add_schedule(schedule("never", tick_ms=None, start_ms=None, look_ms=None))
-    assert store.schedule_checks(limit=9) == [ScheduleCheck("soon", 500), ScheduleCheck("late", 9000)]
-    assert store.schedule_checks(limit=1) == [ScheduleCheck("soon", 500)]
+    store.schedules.add(schedule("late", look_ms=T + 9000))
+    store.schedules.add(schedule("soon", look_ms=T + 500))
+    store.schedules.add(schedule("never", tick_ms=None, start_ms=None, look_ms=None))
+    assert store.schedules.checks(limit=9) == [ScheduleCheck("soon", 500), ScheduleCheck("late", 9000)]
+    assert store.schedules.checks(limit=1) == [ScheduleCheck("soon", 500)]
     clock.advance(1)
-    assert store.schedule_checks(limit=9) == [ScheduleCheck("soon", 0), ScheduleCheck("late", 8000)]
+    assert store.schedules.checks(limit=9) == [ScheduleCheck("soon", 0), ScheduleCheck("late", 8000)]
 
 
 def test_every_change_of_a_schedule_wakes_the_workers(store: Store, other: Store, worker: Hands) -> None:
     drain(worker.wakeup)
     for act in (
-        lambda: other.add_schedule(schedule()),
-        lambda: other.change_schedule("s", firing(catch_up=3)),
-        lambda: other.remove_schedule("s"),
+        lambda: other.schedules.add(schedule()),
+        lambda: other.schedules.change("s", firing(catch_up=3)),
+        lambda: other.schedules.remove("s"),
     ):
         act()
         assert wakes(worker.wakeup)
@@ -154,10 +154,10 @@ def test_a_rule_sees_the_schedule_the_time_and_what_has_not_ended(
     store: Store, clock: FakeClock, worker: Hands
 ) -> None:
     one = schedule()
-    store.add_schedule(one)
-    store.add_schedule(schedule("t"))
-    store.change_schedule("s", firing(*(tick(f"j{number}", T + number) for number in range(5))))
-    store.change_schedule("t", firing(tick("theirs")))
+    store.schedules.add(one)
+    store.schedules.add(schedule("t"))
+    store.schedules.change("s", firing(*(tick(f"j{number}", T + number) for number in range(5))))
+    store.schedules.change("t", firing(tick("theirs")))
     for outcome in (BAD, None):
         claim = worker.claim_one()
         worker.end(claim, outcome) if outcome else None  # j0 waits for its retry, j1 runs
@@ -168,32 +168,32 @@ def test_a_rule_sees_the_schedule_the_time_and_what_has_not_ended(
     def look(view: ScheduleView) -> None:
         seen.append(view)
 
-    assert store.change_schedule("s", look) is None
+    assert store.schedules.change("s", look) is None
     left = tuple(UnfinishedJob(f"j{number}", is_held=False) for number in (0, 1, 3, 4))
     assert seen == [ScheduleView(one, T + 3000, left)]
 
 
 def test_the_job_that_waits_is_seen_however_many_there_are(store: Store) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     ticks = [tick(f"a{number:03}", T + number) for number in range(20)]
-    store.change_schedule("s", firing(*ticks, tick("zz", T + 99, is_held=True), waiting="zz"))
+    store.schedules.change("s", firing(*ticks, tick("zz", T + 99, is_held=True), waiting="zz"))
     seen: list[ScheduleView] = []
-    store.change_schedule("s", seen.append)
+    store.schedules.change("s", seen.append)
     assert UnfinishedJob("zz", is_held=True) in seen[0].unended
     assert len(seen[0].unended) <= MAX_UNFINISHED_READ + 1
 
 
 def test_a_fired_job_is_an_ordinary_one_that_knows_its_schedule(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     given = {"queue": "q", "priority": 4, "tags": ("x", "y")}
-    done = store.change_schedule(
+    done = store.schedules.change(
         "s", firing(tick("a", job=given), last_ms=T, tick_ms=T + 5, start_ms=T + 6, look_ms=T + 6)
     )
     job = store.get("a")
     assert (job.cron, job.state, job.queue, job.priority, job.tags) == ("s", State.PENDING, "q", 4, ("x", "y"))
     assert store.tally()["q"][State.PENDING] == 1
     assert done is not None
-    assert done.schedule == store.schedule("s")
+    assert done.schedule == store.schedules.get("s")
     assert (done.schedule.last_ms, done.schedule.look_ms) == (T, T + 6)
     assert worker.claim_one().id == "a"
 
@@ -204,20 +204,20 @@ def test_a_job_that_no_schedule_added_has_none(store: Store) -> None:
 
 
 def test_a_tick_that_was_decided_about_is_not_fired_again(store: Store, other: Store) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a"), RunDecision(T + 1, None, "no")))
-    again = other.change_schedule("s", firing(tick("b"), tick("c", T + 1), tick("d", T + 2)))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a"), RunDecision(T + 1, None, "no")))
+    again = other.schedules.change("s", firing(tick("b"), tick("c", T + 1), tick("d", T + 2)))
     assert again is not None
     assert [one.job.id for one in again.ticks if one.job] == ["d"]
     assert [job.id for job in store.jobs(descending=False)] == ["a", "d"]
-    assert [past.job for past in store.schedule_runs("s", limit=9)] == ["d", None, "a"]
+    assert [past.job for past in store.schedules.runs("s", limit=9)] == ["d", None, "a"]
 
 
 def test_a_tick_may_replace_a_job_that_waits_and_not_one_that_runs(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     store.enqueue([new_job("mine", unique_key="k")])
     keyed = {"job": {"unique_key": "k", "if_exists": "replace"}}
-    change = store.change_schedule("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed)))
+    change = store.schedules.change("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed)))
     assert change is not None
     assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
         (None, "job b of a later time takes its place"),
@@ -225,17 +225,17 @@ def test_a_tick_may_replace_a_job_that_waits_and_not_one_that_runs(store: Store,
     ]
     assert (store.get("mine").state, store.get("mine").error) == (State.CANCELLED, "cancelled: replaced by b")
     assert [claim.id for claim in worker.claim(9)] == ["b"]
-    change = store.change_schedule("s", firing(tick("c", T + 2, **keyed)))
+    change = store.schedules.change("s", firing(tick("c", T + 2, **keyed)))
     assert change is not None
     assert change.ticks[0].reason == "job b has the key 'k'"
 
 
 def test_the_job_of_a_tick_joins_its_batch_unless_that_is_complete(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     store.enqueue([new_job("first", batch="over")], on_complete=new_job("last", batch="over"))
     worker.run()
-    store.complete_batches()
-    change = store.change_schedule(
+    store.batches.complete_ended()
+    change = store.schedules.change(
         "s", firing(tick("a", T, job={"batch": "over"}), tick("b", T + 1, job={"batch": "going"}))
     )
     assert change is not None
@@ -249,23 +249,23 @@ def test_the_job_of_a_tick_joins_its_batch_unless_that_is_complete(store: Store,
 def test_a_run_whose_unique_key_is_taken_is_skipped_and_names_the_holder(
     store: Store, other: Store, worker: Hands
 ) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     other.enqueue([new_job("mine", unique_key="k")])
     keyed = {"job": {"unique_key": "k"}}
-    change = store.change_schedule("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed), tick("c", T + 2)))
+    change = store.schedules.change("s", firing(tick("a", T, **keyed), tick("b", T + 1, **keyed), tick("c", T + 2)))
     assert change is not None
     assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
         (None, "job mine has the key 'k'"),
         (None, "job mine has the key 'k'"),
         ("c", None),
     ]
-    assert [(past.job, past.reason) for past in store.schedule_runs("s", limit=2)] == [
+    assert [(past.job, past.reason) for past in store.schedules.runs("s", limit=2)] == [
         ("c", None),
         (None, "job mine has the key 'k'"),
     ]
     worker.run()
     # Free again: the first of several has it.
-    change = store.change_schedule("s", firing(tick("d", T + 3, **keyed), tick("e", T + 4, **keyed)))
+    change = store.schedules.change("s", firing(tick("d", T + 3, **keyed), tick("e", T + 4, **keyed)))
     assert change is not None
     assert [(one.job and one.job.id, one.reason) for one in change.ticks] == [
         ("d", None),
@@ -274,16 +274,16 @@ def test_a_run_whose_unique_key_is_taken_is_skipped_and_names_the_holder(
     assert (store.get("d").unique_key, store.get("d").cron) == ("k", "s")
     within = {"job": {"unique_key": "k", "unique_for_ms": 10**6}}
     worker.run()
-    change = store.change_schedule("s", firing(tick("f", T + 5, **within)))
+    change = store.schedules.change("s", firing(tick("f", T + 5, **within)))
     assert change is not None
     assert change.ticks[0].job is None
 
 
 def test_a_run_by_hand_does_not_stand_in_for_a_tick_of_the_same_moment(store: Store) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("hand", is_by_hand=True)))
-    store.change_schedule("s", firing(tick("tick")))
-    assert {(past.job, past.is_by_hand) for past in store.schedule_runs("s", limit=9)} == {
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("hand", is_by_hand=True)))
+    store.schedules.change("s", firing(tick("tick")))
+    assert {(past.job, past.is_by_hand) for past in store.schedules.runs("s", limit=9)} == {
         ("hand", True),
         ("tick", False),
     }
@@ -291,29 +291,29 @@ def test_a_run_by_hand_does_not_stand_in_for_a_tick_of_the_same_moment(store: St
 
 def test_two_schedules_may_tick_at_the_same_moment(store: Store) -> None:
     for name in ("s", "t"):
-        store.add_schedule(schedule(name))
-        store.change_schedule(name, firing(tick(f"of-{name}")))
+        store.schedules.add(schedule(name))
+        store.schedules.change(name, firing(tick(f"of-{name}")))
     assert {job.cron for job in store.jobs()} == {"s", "t"}
 
 
 def test_a_rule_that_fails_changes_nothing(store: Store, backend: Backend) -> None:
     one = schedule()
-    store.add_schedule(one)
+    store.schedules.add(one)
 
     def fail(view: ScheduleView) -> ScheduleChange:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        store.change_schedule("s", fail)
-    assert store.schedule("s") == one
+        store.schedules.change("s", fail)
+    assert store.schedules.get("s") == one
     assert backend.rows() == []
-    assert store.change_schedule("s", firing(tick("a"))) is not None
+    assert store.schedules.change("s", firing(tick("a"))) is not None
 
 
 def test_a_rule_with_nothing_to_say_rings_no_bell(store: Store, other: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     assert drain(worker.wakeup)
-    assert other.change_schedule("s", nothing) is None
+    assert other.schedules.change("s", nothing) is None
     assert not drain(worker.wakeup)
 
 
@@ -321,31 +321,31 @@ def test_a_rule_with_nothing_to_say_rings_no_bell(store: Store, other: Store, wo
 
 
 def test_a_held_job_is_not_claimed_until_it_is_let_go(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a", is_held=True), waiting="a"))
     job = store.get("a")
     assert (job.held, job.state) == (True, State.PENDING)
     assert job.reason == "waits until the job before it of the schedule s has ended"
     assert worker.claim(5) == []
-    store.change_schedule("s", firing(release="a", waiting=None))
+    store.schedules.change("s", firing(release="a", waiting=None))
     assert store.get("a").held is False
     assert worker.claim_one().id == "a"
 
 
 def test_a_held_job_with_a_delay_still_waits_for_its_time(store: Store, worker: Hands, clock: FakeClock) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", is_held=True, job={"delay_ms": 5000}), waiting="a"))
-    store.change_schedule("s", firing(release="a", waiting=None))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a", is_held=True, job={"delay_ms": 5000}), waiting="a"))
+    store.schedules.change("s", firing(release="a", waiting=None))
     assert worker.claim(1) == []
     clock.advance(5)
     assert worker.claim_one().id == "a"
 
 
 def test_a_held_job_that_was_cancelled_stays_cancelled(store: Store, worker: Hands) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", is_held=True), waiting="a"))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a", is_held=True), waiting="a"))
     store.cancel(["a"])
-    store.change_schedule("s", firing(release="a", waiting=None))
+    store.schedules.change("s", firing(release="a", waiting=None))
     assert store.get("a").state is State.CANCELLED
     assert worker.claim(1) == []
 
@@ -354,33 +354,33 @@ def test_a_held_job_that_was_cancelled_stays_cancelled(store: Store, worker: Han
 
 
 def test_a_tick_tells_how_its_job_is_now_and_that_it_is_gone(store: Store, worker: Hands, clock: FakeClock) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(tick("a", job={"max_retries": 1}), RunDecision(T + 1, None, "why", times=3)))
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(tick("a", job={"max_retries": 1}), RunDecision(T + 1, None, "why", times=3)))
     worker.run(BAD)
-    skipped, fired = store.schedule_runs("s", limit=5)
+    skipped, fired = store.schedules.runs("s", limit=5)
     assert (fired.at_ms, fired.decided_ms, fired.job, fired.state, fired.exit_code) == (T, T, "a", State.DEAD, 3)
     assert fired.error
     assert (skipped.at_ms, skipped.job, skipped.reason, skipped.times, skipped.state) == (T + 1, None, "why", 3, None)
-    assert store.schedule_runs("s", limit=5, fired=True) == [fired]
-    assert store.schedule_runs("s", limit=1) == [skipped]
+    assert store.schedules.runs("s", limit=5, fired=True) == [fired]
+    assert store.schedules.runs("s", limit=1) == [skipped]
     store.purge(["a"])
     assert (
-        store.schedule_runs("s", limit=5, fired=True)[0].job,
-        store.schedule_runs("s", limit=5, fired=True)[0].state,
+        store.schedules.runs("s", limit=5, fired=True)[0].job,
+        store.schedules.runs("s", limit=5, fired=True)[0].state,
     ) == ("a", None)
 
 
 def test_only_the_latest_ticks_are_kept(store: Store, backend: Backend) -> None:
-    store.add_schedule(schedule())
-    store.change_schedule("s", firing(*(RunDecision(T + number, None, "no") for number in range(RUNS_KEPT + 30))))
-    kept = [past.at_ms - T for past in store.schedule_runs("s", limit=1000)]
+    store.schedules.add(schedule())
+    store.schedules.change("s", firing(*(RunDecision(T + number, None, "no") for number in range(RUNS_KEPT + 30))))
+    kept = [past.at_ms - T for past in store.schedules.runs("s", limit=1000)]
     assert kept == list(range(RUNS_KEPT + 29, 29, -1))
-    assert len(backend.rows("ticks")) == RUNS_KEPT
+    assert len(backend.rows("schedule_runs")) == RUNS_KEPT
 
 
 def test_a_batch_of_jobs_is_not_disturbed_by_those_of_schedules(store: Store) -> None:
-    store.add_schedule(schedule())
+    store.schedules.add(schedule())
     store.enqueue([new_job("a"), new_job("b")])
-    store.change_schedule("s", firing(tick("c")))
+    store.schedules.change("s", firing(tick("c")))
     store.enqueue([new_job("d")])
     assert [job.id for job in store.jobs(Filter(), descending=False)] == ["a", "b", "c", "d"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queuectl.jobs.edit import JobEdit
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from tests.factories import new_job
 from tests.store.conftest import Hire

@@ -20,7 +20,7 @@ from queuectl.jobs.outcome import (
     TimedOut,
 )
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import End, Start
 from queuectl.units import to_ms
 from tests.clock import FakeClock
@@ -108,7 +108,9 @@ def test_a_failure_without_backoff_can_be_claimed_at_once(store: Store, worker: 
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     at_once = settlement(claim, BAD)
-    store.exchange("w1", ends=[End(claim, type(at_once)(at_once.event, at_once.ending, 1, 0, 3), PID, 0, 0, 0, 0)])
+    store.claims.exchange(
+        "w1", ends=[End(claim, type(at_once)(at_once.event, at_once.ending, 1, 0, 3), PID, 0, 0, 0, 0)]
+    )
     assert store.get("a").state is State.FAILED
     assert worker.claim_one().run == 2
 
@@ -153,7 +155,7 @@ def test_every_run_adds_one_line_to_the_history(store: Store, worker: Hands, clo
 def test_the_worker_of_a_job_stays_after_its_end(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.run()
-    store.retire("w1")
+    store.claims.retire("w1")
     assert store.get("a").worker == "w1"
 
 
@@ -161,7 +163,7 @@ def test_settling_and_claiming_happen_at_once(store: Store, worker: Hands) -> No
     store.enqueue([new_job("a"), new_job("b"), new_job("c"), new_job("d")])
     first, second = worker.claim(2)
     ends = [End(claim, settlement(claim, outcome), PID, 0, 0, 0, 0) for claim, outcome in ((first, OK), (second, BAD))]
-    exchange = store.exchange("w1", ends=ends, claim=worker.request(2))
+    exchange = store.claims.exchange("w1", ends=ends, claim=worker.request(2))
     assert [end for end, _ in exchange.settled] == ends
     assert [claim.id for claim in exchange.claims] == ["c", "d"]
     assert exchange.next_due_ms == 2000
@@ -174,7 +176,7 @@ def test_an_exchange_that_cannot_be_written_whole_is_not_written_at_all(store: S
     impossible = type(good)(good.event, good.ending, attempts=-1, crashes=0)
     ends = [End(first, good, PID, 0, 0, 0, 0), End(second, impossible, PID, 0, 0, 0, 0)]
     with pytest.raises(errors.Unavailable):
-        store.exchange("w1", ends=ends, claim=worker.request(2))
+        store.claims.exchange("w1", ends=ends, claim=worker.request(2))
     assert [job.state for job in store.jobs(descending=False)] == [State.PROCESSING, State.PROCESSING, State.PENDING]
 
 
@@ -199,7 +201,7 @@ def stale_claims(store: Store, worker: Hands) -> dict[str, Claim]:
     worker.end(claims["purged"], BAD)
     store.purge(["purged"])
     worker.end(claims["released"], Released(None))
-    store.rescue("w1", max_crashes=9)
+    store.claims.rescue("w1", max_crashes=9)
     return claims
 
 
@@ -212,7 +214,7 @@ def test_a_stale_token_can_neither_start_nor_settle(
     if taken_again:
         hire("w2").claim(9)
     before = backend.rows(), backend.rows("runs"), backend.rows("moves")
-    store.exchange("w1", starts=[Start(stale, 666, 0, 0)])
+    store.claims.exchange("w1", starts=[Start(stale, 666, 0, 0)])
     for outcome in (OK, BAD, Signalled(9), Released(None), Cancelled(None)):
         exchange = worker.end(stale, outcome)
         assert exchange.settled == []
@@ -224,7 +226,7 @@ def test_the_same_end_told_twice_is_written_once(store: Store, worker: Hands) ->
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     end = End(claim, settlement(claim), PID, 0, 0, 0, 0)
-    exchange = store.exchange("w1", ends=[end, end])
+    exchange = store.claims.exchange("w1", ends=[end, end])
     assert ([told for told, _ in exchange.settled], exchange.lost) == ([end], [end])
     assert len(store.history("a")) == 1
 
@@ -233,7 +235,7 @@ def test_a_lost_end_does_not_keep_the_others_from_being_written(store: Store, wo
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     ends = [End(held, settlement(held), PID, 0, 0, 0, 0) for held in (unknown_claim("a", seq=claim.seq), claim)]
-    exchange = store.exchange("w1", ends=ends)
+    exchange = store.claims.exchange("w1", ends=ends)
     assert [end.claim for end in exchange.lost] == [ends[0].claim]
     assert store.get("a").state is State.COMPLETED
 
@@ -389,8 +391,8 @@ def test_a_refusal_is_in_the_audit_with_whose_worker_it_was(store: Store, worker
     store.enqueue([new_job("a"), new_job("b")])
     for claim, outcome in zip(worker.claim(2), (REFUSED, OK), strict=True):
         end = End(claim, settlement(claim, outcome), None, 0, 0, None, None, by=Actor(7, "me", "here", "queuectl"))
-        store.exchange(worker.name, ends=[end])
-    (entry,) = (one for one in store.audit() if one.action == "policy refuse")
+        store.claims.exchange(worker.name, ends=[end])
+    (entry,) = (one for one in store.audit.entries() if one.action == "policy refuse")
     assert all(word in str(entry) for word in ('"a"', '"me"', "/bin/rm is not among them"))
 
 
@@ -468,5 +470,5 @@ def test_what_was_given_back_is_not_in_the_audit(store: Store, worker: Hands) ->
     store.enqueue([new_job("a")])
     claim = worker.claim_one()
     end = End(claim, settlement(claim, BACK), None, 0, 0, None, None, by=Actor(7, "me", "here", "queuectl"))
-    store.exchange(worker.name, ends=[end])
-    assert list(store.audit(has="policy refuse")) == []
+    store.claims.exchange(worker.name, ends=[end])
+    assert list(store.audit.entries(has="policy refuse")) == []

@@ -22,7 +22,7 @@ from queuectl.jobs.resources import Usage
 from queuectl.jobs.spec import Defaults, NewJob
 from queuectl.jobs.states import State
 from queuectl.operations.export import export_jobs
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.transfer import Importer
 from queuectl.store.types import End, Filter
 from tests.clock import FakeClock
@@ -72,10 +72,10 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
         for claim in hands.claim(len(ENDS)):
             clock.advance(1.5)
             done = settlement(claim, ENDS[claim.id])
-            store.exchange(hands.name, ends=[End(claim, done, 7, 1.25, 1.25, 10, 20, Usage(1, 2, 2**40, 4, 5))])
+            store.claims.exchange(hands.name, ends=[End(claim, done, 7, 1.25, 1.25, 10, 20, Usage(1, 2, 2**40, 4, 5))])
         store.enqueue([new_job(name, max_retries=3, tags=("many",)) for name in MANY])
         doomed.claim(20)
-        store.rescue("w2", max_crashes=5)
+        store.claims.rescue("w2", max_crashes=5)
         clock.advance(100)
         for claim in hands.claim(20):
             if claim.id == "called-off":
@@ -117,7 +117,7 @@ def records(values: Sequence[dict[str, Any]]) -> list[ImportRecord]:
 
 
 def put(store: Store, values: Sequence[dict[str, Any]]) -> None:
-    with store.importer({}) as door:
+    with store.transfers.importer({}) as door:
         door.add(records(values))
 
 
@@ -226,7 +226,7 @@ def test_nothing_is_there_if_the_import_fails(store: Store) -> None:
     store.enqueue([new_job("there", tags=("t",))])
     (value,) = exported(store)
     before = store.tally(), store.config()
-    with pytest.raises(ZeroDivisionError), store.importer({"max-retries": "9"}) as door:
+    with pytest.raises(ZeroDivisionError), store.transfers.importer({"max-retries": "9"}) as door:
         add_and_fail(door, records([{**value, "id": "new"}]))
     assert [job.id for job in store.jobs()] == ["there"]
     assert (store.tally(), store.config()) == before
@@ -235,7 +235,7 @@ def test_nothing_is_there_if_the_import_fails(store: Store) -> None:
 def test_an_id_that_is_taken_is_refused(store: Store) -> None:
     store.enqueue([new_job("a")])
     (value,) = exported(store)
-    with pytest.raises(errors.DuplicateId, match="'a'"), store.importer({}) as door:
+    with pytest.raises(errors.DuplicateId, match="'a'"), store.transfers.importer({}) as door:
         door.add(records([{**value, "id": "b"}, value]))
     assert [job.id for job in store.jobs()] == ["a"]
 
@@ -243,7 +243,7 @@ def test_an_id_that_is_taken_is_refused(store: Store) -> None:
 def test_what_is_there_is_found_within_the_import(store: Store) -> None:
     store.enqueue([new_job("a")])
     (value,) = exported(store)
-    with store.importer({}) as door:
+    with store.transfers.importer({}) as door:
         door.add(records([{**value, "id": "b"}]))
         assert sorted(door.present(["a", "b", "c"])) == ["a", "b"]
         assert door.present([]) == {}
@@ -263,7 +263,7 @@ def test_an_import_counts_as_so_many_enqueues(store: Store) -> None:
 
 def test_settings_come_in_with_the_jobs(store: Store) -> None:
     store.enqueue([new_job("low"), new_job("high", priority=3)])
-    with store.importer({"ageing": "enqueues", "max-retries": "9"}) as door:
+    with store.transfers.importer({"ageing": "enqueues", "max-retries": "9"}) as door:
         door.add([])
     assert store.config() == {"ageing": "enqueues", "max-retries": "9"}
 
@@ -277,28 +277,28 @@ def test_alerts_and_ends_of_batches_come_in_with_the_jobs_or_not_at_all(store: S
     def say_and_fail(door: Importer) -> None:
         door.add_alert(alert)
         door.complete_with("all", last)
-        assert [one.name for one in door.alerts()] == ["deaths"]
-        assert door.completion_jobs() == {"all": (last, False)}
+        assert [one.name for one in door.store.alerts.all()] == ["deaths"]
+        assert door.store.batches.completion_jobs() == {"all": (last, False)}
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError), store.importer({}, rules=True) as door:
+    with pytest.raises(ZeroDivisionError), store.transfers.importer({}, rules=True) as door:
         say_and_fail(door)
-    assert (store.alerts(), store.completion_jobs()) == ([], {})
-    with store.importer({}, rules=True) as door:
+    assert (store.alerts.all(), store.batches.completion_jobs()) == ([], {})
+    with store.transfers.importer({}, rules=True) as door:
         door.add_alert(alert)
         door.complete_with("all", last)
         door.add(records([{**value, "id": "b"}]))
-    assert store.alerts() == [alert]
-    assert (store.batch("all").added, store.completion_jobs()) == (2, {"all": (last, False)})
-    with pytest.raises(errors.AlertExists), store.importer({}, rules=True) as door:
+    assert store.alerts.all() == [alert]
+    assert (store.batches.get("all").added, store.batches.completion_jobs()) == (2, {"all": (last, False)})
+    with pytest.raises(errors.AlertExists), store.transfers.importer({}, rules=True) as door:
         door.add_alert(alert)
-    with pytest.raises(errors.BatchDiffers), store.importer({}, rules=True) as door:
+    with pytest.raises(errors.BatchDiffers), store.transfers.importer({}, rules=True) as door:
         door.complete_with("all", last._replace(command="echo other"))
     hands = hire()
     for _ in "ab":
         hands.run()
-    assert [batch for batch, _ in store.complete_batches()] == ["all"]
-    assert store.completion_jobs() == {"all": (last, True)}
+    assert [batch for batch, _ in store.batches.complete_ended()] == ["all"]
+    assert store.batches.completion_jobs() == {"all": (last, True)}
 
 
 def test_a_job_that_comes_due_is_let_in_then(store: Store, hire: Hire, clock: FakeClock) -> None:
@@ -329,7 +329,7 @@ def ported(pair: Pair, *, only: frozenset[State] = frozenset()) -> Store:
     records = [
         parse_record(value, DEFAULTS) for value in export_jobs(source, Filter(states=only), history=True, show_env=True)
     ]
-    with target.importer({}) as door:
+    with target.transfers.importer({}) as door:
         door.add(records)
         door.link([record for record in records if record.depends_on])
     return target

@@ -16,7 +16,7 @@ from queuectl.jobs.model import NewJob
 from queuectl.jobs.spec import Defaults
 from queuectl.jobs.states import FINAL, State
 from queuectl.store.open import open_store
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend, PostgresBackend
@@ -221,10 +221,10 @@ def test_an_import_that_would_be_a_second_one_is_refused_by_name(store: Store) -
     store.enqueue([keyed("a")])
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"id": "b", "command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z"}
-    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importer({}) as door:
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.transfers.importer({}) as door:
         door.add([parse_record({**fields, "state": "pending"}, defaults)])
     assert list(states(store)) == ["a"]
-    with store.importer({}) as door:
+    with store.transfers.importer({}) as door:
         door.add([parse_record({**fields, "state": "cancelled"}, defaults)])
     assert store.get("b").unique_key == "k"
 
@@ -233,7 +233,7 @@ def test_two_that_wait_with_one_key_are_not_imported(store: Store) -> None:
     defaults = Defaults(0, 3, False, 2.0, None, "/")
     fields = {"command": "true", "unique_key": "k", "created_at": "2026-01-01T00:00:00Z", "state": "pending"}
     records = [parse_record({**fields, "id": name}, defaults) for name in "ab"]
-    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.importer({}) as door:
+    with pytest.raises(KeyTaken, match="cannot import 'b'"), store.transfers.importer({}) as door:
         door.add(records)
     assert states(store) == {}
 
@@ -291,5 +291,5 @@ def test_many_keys_in_one_batch_are_as_good_as_few(store: Store) -> None:
 def test_the_jobs_of_a_dead_worker_still_have_their_keys(store: Store, hire: Hire) -> None:
     store.enqueue([keyed("a")])
     hire("w1").claim_one()
-    store.rescue("w1", max_crashes=3)
+    store.claims.rescue("w1", max_crashes=3)
     assert store.enqueue([keyed("b")]) == ["a"]

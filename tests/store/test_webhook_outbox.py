@@ -12,7 +12,7 @@ from queuectl.jobs.model import Claim, Job, NewJob
 from queuectl.jobs.outcome import Cancelled, Exited, Outcome, Released
 from queuectl.jobs.states import State
 from queuectl.store.alerts import notification_job
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from queuectl.store.webhook_outbox import DRAIN_ATTEMPTS, MAX_DELIVERIES_PER_STEP
 from queuectl.text import WEBHOOK_QUEUE
@@ -36,7 +36,7 @@ def deliveries(store: Store) -> list[Job]:
 
 def told(store: Store) -> list[tuple[str, ...]]:
     """Of what jobs have been made that tell it."""
-    while store.enqueue_webhooks():
+    while store.webhooks.enqueue():
         pass
     return sorted((job.argv or ())[1:] for job in deliveries(store))
 
@@ -59,13 +59,13 @@ def test_an_end_is_told_to_those_who_asked(
         assert claim.hooks == (HOOKS if claim.id == "a" else None)
         worker.end(claim, outcome)
     assert told(store) == [(name, "a", "1") for name in expected]
-    assert store.enqueue_webhooks() == 0
+    assert store.webhooks.enqueue() == 0
 
 
 def test_a_delivery_is_a_job_without_webhooks(store: Store, worker: Hands) -> None:
     store.enqueue([telling("a")])
     worker.run()
-    assert store.enqueue_webhooks() == 1
+    assert store.webhooks.enqueue() == 1
     (job,) = deliveries(store)
     assert (job.state, job.argv, job.tags) == (State.PENDING, ("queuectl:webhook", "success", "a", "1"), ("webhook",))
     assert (job.max_retries, job.timeout, job.cwd, job.hooks) == (10, 30, "/", None)
@@ -93,7 +93,7 @@ def test_a_cancel_that_was_first_is_not_told(store: Store, worker: Hands) -> Non
 def test_an_end_that_does_not_count_has_no_delivery(store: Store, worker: Hands) -> None:
     store.enqueue([telling("a")])
     claim = worker.claim_one()
-    store.fence(worker.name)
+    store.claims.fence(worker.name)
     worker.end(claim, BAD)
     assert told(store) == []
 
@@ -103,7 +103,7 @@ def test_the_end_of_a_job_that_took_its_workers_with_it_is_told(store: Store, hi
     for name, crashes in (("w1", 5), ("w2", 2)):
         hands = hire(name)
         assert hands.claim_one().hooks == HOOKS
-        store.rescue(name, max_crashes=crashes)
+        store.claims.rescue(name, max_crashes=crashes)
     assert told(store) == [("dead", "a", "2")]
 
 
@@ -111,7 +111,7 @@ def test_of_one_call_two_who_look_make_one_job(store: Store, other: Store, worke
     store.enqueue([telling(f"j{number}") for number in range(5)])
     for claim in worker.claim(5):
         worker.end(claim, Exited(0))
-    assert store.enqueue_webhooks() + other.enqueue_webhooks() == 5
+    assert store.webhooks.enqueue() + other.webhooks.enqueue() == 5
     assert len(told(store)) == 5
 
 
@@ -119,14 +119,14 @@ def test_more_calls_than_are_made_at_a_time_are_all_made(store: Store, worker: H
     store.enqueue([telling(f"j{number}") for number in range(MAX_DELIVERIES_PER_STEP + 3)])
     for claim in worker.claim(MAX_DELIVERIES_PER_STEP + 3):
         worker.end(claim, Exited(0))
-    assert [store.enqueue_webhooks() for _ in range(3)] == [MAX_DELIVERIES_PER_STEP, 3, 0]
+    assert [store.webhooks.enqueue() for _ in range(3)] == [MAX_DELIVERIES_PER_STEP, 3, 0]
 
 
 def test_a_store_with_a_call_to_make_is_not_drained(store: Store, worker: Hands) -> None:
     store.enqueue([telling("a", queue="q")])
     worker.run()
     assert [store.is_drained(queues) for queues in (None, ("q",), ("q", WEBHOOK_QUEUE))] == [False, True, False]
-    store.enqueue_webhooks()
+    store.webhooks.enqueue()
     (call,) = worker.calls(1)
     worker.end(call)
     assert store.is_drained(None)
@@ -137,7 +137,7 @@ def test_a_failing_delivery_delays_a_drain_for_some_attempts_only(
 ) -> None:
     store.enqueue([telling("a")])
     worker.run()
-    store.enqueue_webhooks()
+    store.webhooks.enqueue()
     drained = []
     for _ in range(DRAIN_ATTEMPTS + 1):
         (call,) = worker.calls(1)
@@ -154,11 +154,11 @@ def waiting(store: Store, worker: Hands, number: int, *, receiver: str = "") -> 
     store.enqueue([telling(f"told{at}{receiver}", hooks=hooks[at]) for at in range(number)])
     for claim in worker.claim(number):
         worker.end(claim)
-    assert store.enqueue_webhooks() == number
+    assert store.webhooks.enqueue() == number
 
 
 def queues_of(worker: Hands, limit: int, calls: int) -> list[str]:
-    found = worker.store.exchange(worker.name, claim=worker.request(limit, calls=calls))
+    found = worker.store.claims.exchange(worker.name, claim=worker.request(limit, calls=calls))
     return [claim.queue for claim in found.claims]
 
 
@@ -171,7 +171,7 @@ def test_calls_are_claimed_beside_jobs_and_never_in_their_place(
     waiting(store, worker, 4)
     store.enqueue([new_job(f"j{number}") for number in range(6)])
     if is_limited:  # any queue that is makes claims go another way
-        store.set_rules("default", {"concurrency": 5})
+        store.queues.set_rules("default", {"concurrency": 5})
     assert queues_of(worker, 2, 0) == ["default"] * 2
     assert queues_of(worker, 2, 1) == ["default"] * 2 + [WEBHOOK_QUEUE]
     assert queues_of(worker, 0, 2) == [WEBHOOK_QUEUE] * 2
@@ -182,7 +182,7 @@ def test_a_worker_with_weights_makes_calls_beside(store: Store, worker: Hands) -
     waiting(store, worker, 2)
     store.enqueue([new_job("a", queue="a"), new_job("b", queue="b")])
     request = worker.request(2, calls=1)._replace(queues=("a", "b"), shares=(1, 1))
-    claims = store.exchange(worker.name, claim=request).claims
+    claims = store.claims.exchange(worker.name, claim=request).claims
     assert [claim.queue for claim in claims] == ["a", "b", WEBHOOK_QUEUE]
 
 
@@ -223,27 +223,27 @@ def test_ports_of_a_host_are_different_receivers(store: Store, worker: Hands) ->
 def test_an_alert_is_delivered_before_the_webhooks_of_jobs(store: Store, worker: Hands) -> None:
     waiting(store, worker, 3)
     alert = Alert("a", Kind.DEAD, 1, None, None, 0, None, "https://pager.example.org/", None, "/", 1)
-    store.add_alert(alert)
-    assert store.update_alert(alert, [notification_job(alert, Notification("told", AlertEvent.FIRING, 1, 1))])
+    store.alerts.add(alert)
+    assert store.alerts.update(alert, [notification_job(alert, Notification("told", AlertEvent.FIRING, 1, 1))])
     assert receivers(worker.calls(1)) == ["pager.example.org"]
 
 
 def test_the_rules_of_the_queue_hold_for_calls(store: Store, worker: Hands) -> None:
     waiting(store, worker, 3)
-    store.set_rules(WEBHOOK_QUEUE, {"paused": True})
+    store.queues.set_rules(WEBHOOK_QUEUE, {"paused": True})
     assert queues_of(worker, 1, 3) == []
-    store.set_rules(WEBHOOK_QUEUE, {"paused": False, "concurrency": 2})
+    store.queues.set_rules(WEBHOOK_QUEUE, {"paused": False, "concurrency": 2})
     assert queues_of(worker, 1, 3) == [WEBHOOK_QUEUE] * 2
 
 
 def test_of_calls_and_of_jobs_it_is_said_whether_there_may_be_more(store: Store, worker: Hands) -> None:
     waiting(store, worker, 2)
     store.enqueue([new_job("a")])
-    answers = [store.exchange(worker.name, claim=worker.request(2, calls=1)) for _ in range(3)]
-    assert [(answer.more, answer.more_calls) for answer in answers] == [(False, True), (False, True), (False, False)]
+    answers = [store.claims.exchange(worker.name, claim=worker.request(2, calls=1)) for _ in range(3)]
+    assert [(answer.more, answer.more_webhooks) for answer in answers] == [(False, True), (False, True), (False, False)]
     store.enqueue([new_job("b")])
-    answer = store.exchange(worker.name, claim=worker.request(1, calls=1))
-    assert (answer.more, answer.more_calls) == (True, False)
+    answer = store.claims.exchange(worker.name, claim=worker.request(1, calls=1))
+    assert (answer.more, answer.more_webhooks) == (True, False)
 
 
 def test_the_job_enqueued_last_is_one_of_a_user(store: Store, worker: Hands) -> None:
@@ -257,7 +257,7 @@ def test_a_reset_empties_the_webhook_outbox(store: Store, worker: Hands, backend
     assert len(backend.rows("webhook_outbox")) == 1
     store.reset()
     assert backend.rows("webhook_outbox") == []
-    assert store.enqueue_webhooks() == 0
+    assert store.webhooks.enqueue() == 0
 
 
 def test_the_hooks_of_a_job_are_part_of_it(store: Store) -> None:
@@ -297,17 +297,17 @@ def test_a_call_takes_a_slot_only_of_who_was_given_its_queue(store: Store, hire:
 
 def test_what_a_queue_says_is_kept_until_it_is_taken_away(store: Store, other: Store) -> None:
     url = "https://example.org/q"
-    assert store.set_rules("q", {"on_dead": url, "on_success": url}).on_dead == url
+    assert store.queues.set_rules("q", {"on_dead": url, "on_success": url}).on_dead == url
     assert other.queue_defaults() == {"q": (None, None, None, (url, None, url), None)}
-    store.set_rules("q", {"on_dead": None, "on_success": None})
-    assert other.rules() == {}
+    store.queues.set_rules("q", {"on_dead": None, "on_success": None})
+    assert other.queues.rules() == {}
 
 
 def test_every_worker_serves_webhooks(store: Store, hire: Hire, worker: Hands) -> None:
     store.enqueue([telling("a")])
     worker.run()
-    store.enqueue_webhooks()
-    store.retire(worker.name)
+    store.webhooks.enqueue()
+    store.claims.retire(worker.name)
     hire("w9", queues=("mail",))
     (job,) = deliveries(store)
     assert job.reason is None or "no worker" not in job.reason

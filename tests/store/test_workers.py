@@ -9,7 +9,7 @@ import pytest
 from queuectl import errors
 from queuectl.jobs.outcome import Outcome, Released
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import NewWorker, StopMode
 from queuectl.units import to_ms
 from tests.clock import FakeClock
@@ -51,24 +51,24 @@ def test_workers_are_listed_in_the_order_they_came(store: Store, hire: Hire, clo
 
 def test_registering_again_starts_over(store: Store, hire: Hire, clock: FakeClock) -> None:
     hire("w1")
-    store.request_stop("w1", StopMode.NOW)
-    store.heartbeat("w1", slots=2, stopping=True)
+    store.claims.request_stop("w1", StopMode.NOW)
+    store.claims.heartbeat("w1", slots=2, stopping=True)
     clock.advance(5)
     hire("w1", slots=9)
     (worker,) = store.workers()
     assert (worker.state, worker.slots, worker.beats) == ("running", 9, 0)
     assert to_ms(worker.started_at) == clock.now_ms()
-    assert store.orders("w1").stop is None
+    assert store.claims.orders("w1").stop is None
 
 
 def test_a_heartbeat_tells_time_slots_and_mood(store: Store, hire: Hire, clock: FakeClock) -> None:
     hire("w1", slots=1)
     clock.advance(5)
-    assert store.heartbeat("w1", slots=3, stopping=True)
+    assert store.claims.heartbeat("w1", slots=3, stopping=True)
     (worker,) = store.workers()
     assert (worker.slots, worker.state, worker.beats) == (3, "stopping", 1)
     assert to_ms(worker.heartbeat_at) == clock.now_ms()
-    assert store.heartbeat("w1", slots=3, stopping=False)
+    assert store.claims.heartbeat("w1", slots=3, stopping=False)
     assert (store.workers()[0].state, store.workers()[0].beats) == ("running", 2)
 
 
@@ -77,15 +77,15 @@ def test_a_clock_that_steps_back_shows_no_heartbeat_before_the_start(
 ) -> None:
     hire("w1")
     clock.jump(-60)
-    store.heartbeat("w1", slots=1, stopping=False)
+    store.claims.heartbeat("w1", slots=1, stopping=False)
     (worker,) = store.workers()
     assert worker.started_at <= worker.heartbeat_at
 
 
 def test_the_heartbeat_of_an_unknown_worker_is_answered_with_no(store: Store, hire: Hire) -> None:
     hire("w1")
-    store.rescue("w1", max_crashes=3)
-    assert not store.heartbeat("w1", slots=1, stopping=False)
+    store.claims.rescue("w1", max_crashes=3)
+    assert not store.claims.heartbeat("w1", slots=1, stopping=False)
     assert store.workers() == []
 
 
@@ -100,17 +100,17 @@ def test_a_worker_is_as_busy_as_the_jobs_it_holds(store: Store, hire: Hire) -> N
 def test_a_retired_worker_is_forgotten(store: Store, hire: Hire) -> None:
     hire("w1")
     hire("w2")
-    store.retire("w1")
-    store.retire("w3")
+    store.claims.retire("w1")
+    store.claims.retire("w3")
     assert [worker.id for worker in store.workers()] == ["w2"]
 
 
 def test_a_worker_that_holds_a_job_cannot_slip_away(store: Store, worker: Hands) -> None:
     store.enqueue([new_job("a")])
     worker.claim_one()
-    store.retire("w1")
+    store.claims.retire("w1")
     assert [one.id for one in store.workers()] == ["w1"]
-    assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3)] == ["a"]
+    assert [lost.claim.id for lost in store.claims.rescue("w1", max_crashes=3)] == ["a"]
 
 
 def test_a_waiting_job_tells_whether_anybody_serves_its_queue(store: Store, hire: Hire) -> None:
@@ -126,14 +126,14 @@ def test_a_waiting_job_tells_whether_anybody_serves_its_queue(store: Store, hire
 def test_a_place_that_cannot_hold_a_bell_is_refused_in_our_words(store: Store, backend: Backend) -> None:
     nowhere = str(backend.home / "no-such-directory")
     with pytest.raises(errors.Unavailable):
-        store.register(NewWorker("w1", "here", PID, nowhere, 1, None))
+        store.claims.register(NewWorker("w1", "here", PID, nowhere, 1, None))
     assert store.workers() == []
 
 
 def test_a_worker_that_cannot_be_registered_leaves_nothing_behind(store: Store, backend: Backend) -> None:
     before = sorted(backend.home.rglob("*"))
     with pytest.raises(errors.Unavailable):
-        store.register(NewWorker("w1", "here", PID, str(backend.home), 0, None))  # a worker without a slot
+        store.claims.register(NewWorker("w1", "here", PID, str(backend.home), 0, None))  # a worker without a slot
     assert store.workers() == []
     assert sorted(backend.home.rglob("*")) == before
 
@@ -143,20 +143,20 @@ def test_a_worker_that_cannot_be_registered_leaves_nothing_behind(store: Store, 
 
 def test_a_new_worker_has_no_orders(store: Store, hire: Hire) -> None:
     hire("w1")
-    orders = store.orders("w1")
+    orders = store.claims.orders("w1")
     assert (orders.known, orders.stop, orders.cancels) == (True, None, [])
 
 
 def test_an_unknown_worker_is_told_that_it_is_unknown(store: Store) -> None:
-    orders = store.orders("w1")
+    orders = store.claims.orders("w1")
     assert (orders.known, orders.stop, orders.cancels) == (False, None, [])
 
 
 def test_a_request_to_stop_reaches_that_worker_only(store: Store, hire: Hire) -> None:
     hire("w1")
     hire("w2")
-    assert store.request_stop("w1", StopMode.FINISH)
-    assert (store.orders("w1").stop, store.orders("w2").stop) == (StopMode.FINISH, None)
+    assert store.claims.request_stop("w1", StopMode.FINISH)
+    assert (store.claims.orders("w1").stop, store.claims.orders("w2").stop) == (StopMode.FINISH, None)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ def test_stop_now_overrides_and_restart_does_not_override_a_stop(
     store: Store, hire: Hire, wishes: list[StopMode], stop: StopMode
 ) -> None:
     hire("w1")
-    assert all(store.request_stop("w1", wish) for wish in wishes)
-    assert store.orders("w1").stop is stop
+    assert all(store.claims.request_stop("w1", wish) for wish in wishes)
+    assert store.claims.orders("w1").stop is stop
 
 
 def test_an_unknown_worker_cannot_be_asked_to_stop(store: Store) -> None:
-    assert not store.request_stop("w1", StopMode.NOW)
+    assert not store.claims.request_stop("w1", StopMode.NOW)
 
 
 # ── the bell ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +190,7 @@ RINGERS: dict[str, Callable[[Store], object]] = {
     "cancel of what waits": lambda store: store.cancel(["waiting"]),
     "cancel of what runs": lambda store: store.cancel(["running"]),
     "retry": lambda store: store.retry(["failed"], states=frozenset(State)),
-    "stop": lambda store: store.request_stop("w1", StopMode.FINISH),
+    "stop": lambda store: store.claims.request_stop("w1", StopMode.FINISH),
     "change of a setting": lambda store: store.set_config({"lease": "1m"}),
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 
-from queuectl.store.protocol import Wakeup
+from queuectl.store.claims import Wakeup
 from tests.wait import PATIENCE
 
 

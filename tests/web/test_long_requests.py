@@ -250,7 +250,7 @@ def test_without_a_worker_the_server_records_samples(start_server: Callable[...,
     with contextlib.closing(open_store(str(home))) as store:
         store.enqueue([new_job()])
         server = start_server()
-        wait_until(lambda: store.points(Span.MINUTE, since_ms=0), what="a point")
+        wait_until(lambda: store.samples.points(Span.MINUTE, since_ms=0), what="a point")
         for query in ("", "?span=hour", "?since=10m", "?queue=default"):
             point, *_ = server.get(f"/history{query}")
             assert (point["enqueued"], point["waiting"], point["wait_ms"]["p95"]) == (1, 1, None)

@@ -45,7 +45,8 @@ from queuectl.settings import Settings
 from queuectl.store.alerts import notification_job
 from queuectl.store.audit import alert_tested
 from queuectl.store.enqueue import new_job_ids
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.webhooks.delivery import deliver_alert
 from queuectl.webhooks.rules import redact_url
 
@@ -84,7 +85,7 @@ class AlertTask:
             return min(self._again, self._looked + MIN_INTERVAL)
         self._looked = now
         try:
-            alerts = self._store.alerts()
+            alerts = self._store.alerts.all()
             self._again = now + (CHECK_INTERVAL if alerts else IDLE_INTERVAL)
             sent = check(self._store, here=self._here, settings=self._settings, alerts=alerts)
         except (StoreFailed, StoreFull, StoreReadOnly, StoreRefused) as exc:
@@ -108,7 +109,7 @@ def check(
     deliver: Deliver | None = None,
 ) -> list[Sent]:
     """Evaluate all alerts. `deliver`: sends a notification if no worker is alive; None: the caller is a worker."""
-    found = store.alerts() if alerts is None else alerts
+    found = store.alerts.all() if alerts is None else alerts
     if not found:
         return []
     figures = measure(store, found, here=here, settings=settings)
@@ -138,7 +139,7 @@ def measure(reads: Reads, alerts: Sequence[Alert], *, here: Here, settings: Call
     return Measurements(
         now_ms,
         dead={queue: states.get(State.DEAD, 0) for queue, states in tally.items()},
-        died={within: reads.died_since(now_ms - within) for within in periods},
+        died={within: reads.alerts.died_since(now_ms - within) for within in periods},
         oldest=reads.oldest_waiting_ms() if Kind.OLDEST in kinds else {},
         served=[
             (worker.queues, seen_ms)
@@ -156,7 +157,7 @@ def _queue(store: Store, before: Alert, after: Alert, notification: Notification
         after = after._replace(untold=(), tried_ms=None)
     if not _is_worth_writing(before, after, notifications):
         return []
-    if not store.update_alert(after, [notification_job(after, one) for one in notifications]):
+    if not store.alerts.update(after, [notification_job(after, one) for one in notifications]):
         return []  # another process was faster
     return [Sent(after, one, by_job=True) for one in notifications]
 
@@ -170,7 +171,7 @@ def _direct(
     is_ours = after.has_unsent(_checked_ms(after))
     if is_ours:
         after = after._replace(tried_ms=_checked_ms(after))
-    if not _is_worth_writing(before, after, ()) or not store.update_alert(after) or not is_ours:
+    if not _is_worth_writing(before, after, ()) or not store.alerts.update(after) or not is_ours:
         return []
     sent: list[Sent] = []
     for one in after.untold:
@@ -188,11 +189,11 @@ def _remove_unsent(store: Store, name: str, notification: str) -> None:
     """Remove a delivered notification. Retry if other processes write the alert at the same time."""
     for _ in range(MAX_WRITE_ATTEMPTS):
         try:
-            alert = store.alert(name)
+            alert = store.alerts.get(name)
         except AlertNotFound:
             return
         rest = tuple(one for one in alert.untold if one.id != notification)
-        if rest == alert.untold or store.update_alert(
+        if rest == alert.untold or store.alerts.update(
             alert._replace(untold=rest, tried_ms=alert.tried_ms if rest else None)
         ):
             return
@@ -237,8 +238,8 @@ class AlertDelivery:
         """Send a test notification now. Only the audit log changes, before anything runs.
 
         Returns the response as text. Raises AlertNotFound, WebhookRefused, WebhookUnanswered, CommandRefused or CommandFailed."""
-        alert = self._store.alert(name)
-        self._store.note(alert_tested(alert))
+        alert = self._store.alerts.get(name)
+        self._store.audit.add(alert_tested(alert))
         figures = measure(self._store, [alert], here=here(self._environ), settings=self._settings)
         value = measure_alert(alert, figures).value or 0
         return self.deliver(alert, Notification(new_job_ids(1)[0], AlertEvent.TEST, value, figures.now_ms))

@@ -10,7 +10,8 @@ from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs import fields
 from queuectl.jobs.model import BulkResult
 from queuectl.store.alerts import last_notifications
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.text import short_repr
 from queuectl.units import parse_duration_ms
 from queuectl.webhooks.rules import parse_url
@@ -68,20 +69,20 @@ def add(request: AlertRequest, *, cwd: str, reads: Callable[[], Reads], open_sto
     store = open_store()
     # With the clock of the database, which may differ from that of this host.
     alert = parse_alert(request, cwd=cwd, now_ms=store.now_ms())
-    store.add_alert(alert)
+    store.alerts.add(alert)
     return alert
 
 
 def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: Callable[[], Store]) -> BulkResult:
     def remove(name: str) -> None:
-        reads().alert(name)  # before open_store, which creates a database
-        open_store().remove_alert(name)
+        reads().alerts.get(name)  # before open_store, which creates a database
+        open_store().alerts.remove(name)
 
     return BulkResult.of_each(names, remove)
 
 
 def firing(reads: Reads) -> list[Alert]:
-    return [alert for alert in reads.alerts() if alert.is_firing]
+    return [alert for alert in reads.alerts.all() if alert.is_firing]
 
 
 def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:

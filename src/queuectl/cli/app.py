@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from queuectl.jobs.model import Worker
     from queuectl.jobs.spec import QueueDefaults
     from queuectl.maintenance.lock_breaker import LockBreaker
-    from queuectl.store.protocol import Enqueuer, Reads, Store
+    from queuectl.store.enqueue import EnqueueStore
+    from queuectl.store.reads import Reads
+    from queuectl.store.store import Store
 
 LOCK_NOTICE_SECONDS = 2.0  # of waiting for a locked database, before a message about it
 MIN_WIDTH = 20
@@ -75,7 +77,7 @@ class App:
         self.clock: Clock = clock or SystemClock()
         self._store: Store | None = None
         self._reads: Reads | None = None
-        self._inbox: Enqueuer | None = None
+        self._inbox: EnqueueStore | None = None
         self._is_found = False
         self._breaker: LockBreaker | None = None
         self._has_reported_lock = False  # during the current wait
@@ -123,7 +125,7 @@ class App:
             self._store.actor = actor(self.environ)
         return self._store
 
-    def open_enqueuer(self) -> Enqueuer:
+    def open_enqueuer(self) -> EnqueueStore:
         """Open the database to add jobs only: fewer modules to import."""
         from queuectl.store.open import open_enqueuer
 
@@ -131,13 +133,13 @@ class App:
         assert found is not None
         return found
 
-    def find_enqueuer(self) -> Enqueuer | None:
+    def find_enqueuer(self) -> EnqueueStore | None:
         """As `open_enqueuer`, for a database that exists; None if there is none, and none is created."""
         from queuectl.store.open import find_enqueuer
 
         return self._enqueuer(find_enqueuer)
 
-    def _enqueuer(self, opening: Callable[..., Enqueuer | None]) -> Enqueuer | None:
+    def _enqueuer(self, opening: Callable[..., EnqueueStore | None]) -> EnqueueStore | None:
         if self._store is not None:
             return self._store
         if self._inbox is None:

@@ -12,7 +12,7 @@ from queuectl.jobs.states import State
 from queuectl.settings import KEYS
 
 if TYPE_CHECKING:
-    from queuectl.store.protocol import Reads
+    from queuectl.store.reads import Reads
 
 MAX_SUGGESTIONS = 50  # job ids
 MAX_JOBS_READ = 2000  # newest jobs, to find ids with the typed prefix
@@ -60,9 +60,9 @@ def _from_database(read: Callable[[Reads], Iterable[str]]) -> Callable[..., list
 
 complete_queues = _from_database(lambda store: sorted(store.tally()))
 complete_workers = _from_database(lambda store: (worker.id for worker in store.workers()))
-complete_schedules = _from_database(lambda store: (schedule.name for schedule in store.schedules()))
-complete_alerts = _from_database(lambda store: (alert.name for alert in store.alerts()))
-complete_batches = _from_database(lambda store: (batch.name for batch in store.batches()))
+complete_schedules = _from_database(lambda store: (schedule.name for schedule in store.schedules.all()))
+complete_alerts = _from_database(lambda store: (alert.name for alert in store.alerts.all()))
+complete_batches = _from_database(lambda store: (batch.name for batch in store.batches.all()))
 
 
 def complete_secrets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

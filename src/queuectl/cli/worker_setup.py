@@ -35,7 +35,7 @@ from queuectl.secrets.resolver import SecretResolver
 from queuectl.service.sd_notify import Notifier
 from queuectl.settings import Settings
 from queuectl.store.open import open_reads, open_store, store_path
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.webhooks.delivery import WebhookTask
 from queuectl.worker.config import MaintenanceTask, WorkerConfig, WorkerContext
 from queuectl.worker.daemonize import report_failure, report_ready, start_daemon
@@ -224,7 +224,7 @@ def _make_data_directory(app: App, store: Store) -> None:
     """Also if the database is elsewhere: a worker keeps its lock and the logs of its jobs there."""
     if store.is_shared:
         # Of no worker: a role that may not write is rejected now, and not after long retries.
-        store.heartbeat("", slots=0, stopping=True)
+        store.claims.heartbeat("", slots=0, stopping=True)
     if not app.trusts_home:
         paths.check_trusted(app.home)
     paths.check_links(app.home)

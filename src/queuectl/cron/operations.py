@@ -31,8 +31,9 @@ from queuectl.jobs.fields import text
 from queuectl.jobs.model import BulkResult
 from queuectl.jobs.spec import Defaults, validate
 from queuectl.store.enqueue import new_job_ids
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
 from queuectl.store.schedules import RUNS_KEPT
+from queuectl.store.store import Store
 from queuectl.text import closest_match, short_repr
 from queuectl.units import parse_duration_ms, parse_time_ms
 
@@ -94,13 +95,13 @@ def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False
     schedule = schedule._replace(anchor_ms=now, created_ms=now, updated_ms=now)
     schedule = set_next(schedule, run_context(schedule, defaults, context.chance), after_ms=now)
     if not replace:
-        store.add_schedule(schedule)
+        store.schedules.add(schedule)
         return schedule
     try:
-        store.change_schedule(request.name, lambda view: ScheduleChange(_in_place_of(view.schedule, schedule)))
+        store.schedules.change(request.name, lambda view: ScheduleChange(_in_place_of(view.schedule, schedule)))
     except ScheduleNotFound:
-        store.add_schedule(schedule)
-    return store.schedule(request.name)
+        store.schedules.add(schedule)
+    return store.schedules.get(request.name)
 
 
 def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int) -> Schedule:
@@ -158,16 +159,16 @@ def _parse_request(request: ScheduleRequest, defaults: Defaults, *, now_ms: int)
 
 
 def list_schedules(reads: Reads) -> list[ScheduleDetails]:
-    return [ScheduleDetails(schedule, _last(reads, schedule.name)) for schedule in reads.schedules()]
+    return [ScheduleDetails(schedule, _last(reads, schedule.name)) for schedule in reads.schedules.all()]
 
 
 def show(reads: Reads, name: str) -> ScheduleDetails:
-    return ScheduleDetails(reads.schedule(name), _last(reads, name), reads.schedule_runs(name, limit=RUNS_KEPT))
+    return ScheduleDetails(reads.schedules.get(name), _last(reads, name), reads.schedules.runs(name, limit=RUNS_KEPT))
 
 
 def upcoming(reads: Reads, name: str, count: int) -> list[int]:
     """Its next runs; of a paused schedule, those it would have."""
-    schedule = reads.schedule(name)
+    schedule = reads.schedules.get(name)
     zone = find_zone(schedule.tz, subject="tz")
     next_run = timetable(parse_expression(schedule.expression), zone=zone, anchor_ms=schedule.anchor_ms)
     found: list[int] = []
@@ -179,7 +180,7 @@ def upcoming(reads: Reads, name: str, count: int) -> list[int]:
 
 
 def _last(reads: Reads, name: str) -> PastRun | None:
-    return next(iter(reads.schedule_runs(name, limit=1, fired=True)), None)
+    return next(iter(reads.schedules.runs(name, limit=1, fired=True)), None)
 
 
 # ── change ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +197,7 @@ def run(name: str, context: CronContext) -> str:
 
 
 def pause_all(names: Iterable[str], context: CronContext) -> BulkResult:
-    return _each(names, context, lambda name: context.open_store().change_schedule(name, pause))
+    return _each(names, context, lambda name: context.open_store().schedules.change(name, pause))
 
 
 def resume_all(names: Iterable[str], context: CronContext) -> BulkResult:
@@ -204,12 +205,13 @@ def resume_all(names: Iterable[str], context: CronContext) -> BulkResult:
 
 
 def remove_all(names: Iterable[str], context: CronContext) -> BulkResult:
-    return _each(names, context, lambda name: context.open_store().remove_schedule(name))
+    # A lambda: a missing schedule must not create a database.
+    return _each(names, context, lambda name: context.open_store().schedules.remove(name))  # noqa: PLW0108
 
 
 def _each(names: Iterable[str], context: CronContext, act: Callable[[str], object]) -> BulkResult:
     def change(name: str) -> None:
-        context.reads().schedule(name)  # raises before a database is created
+        context.reads().schedules.get(name)  # raises before a database is created
         act(name)
 
     return BulkResult.of_each(names, change)
@@ -218,9 +220,9 @@ def _each(names: Iterable[str], context: CronContext, act: Callable[[str], objec
 def _change(
     name: str, context: CronContext, decide: Callable[[ScheduleView, RunContext], ScheduleChange | None]
 ) -> ScheduleChange | None:
-    context.reads().schedule(name)
+    context.reads().schedules.get(name)
     defaults = context.defaults()
-    return context.open_store().change_schedule(
+    return context.open_store().schedules.change(
         name, lambda view: decide(view, run_context(view.schedule, defaults, context.chance))
     )
 

@@ -11,7 +11,7 @@ from queuectl.errors import BatchComplete, ScheduleNotFound, UsageError, ZonesMi
 from queuectl.events import ScheduleFired, Sink, StoreTrouble
 from queuectl.jobs.spec import Defaults
 from queuectl.settings import Settings
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 
 POLL_SECONDS: Final = 5.0  # also without a due run: the wall clock may have been set forward
 MIN_POLL_SECONDS: Final = 0.2  # every change of the database wakes it, and few are about schedules
@@ -41,7 +41,7 @@ class Scheduler:
         if now < self._again and now < self._looked + MIN_POLL_SECONDS:
             return min(self._again, self._looked + MIN_POLL_SECONDS)
         self._looked, self._again = now, now + POLL_SECONDS
-        checks = self._store.schedule_checks(limit=MAX_SCHEDULES_PER_POLL)
+        checks = self._store.schedules.checks(limit=MAX_SCHEDULES_PER_POLL)
         self._not_before = {check.name: self._not_before.get(check.name, 0.0) for check in checks}
         for name, in_ms in checks:
             at = max(now + in_ms / 1000, self._not_before[name])
@@ -75,4 +75,4 @@ class Scheduler:
         def rule(view: ScheduleView) -> ScheduleChange | None:
             return decide_due_runs(view, run_context(view.schedule, defaults, self._chance, since_ms=self._since_ms))
 
-        return self._store.change_schedule(name, rule)
+        return self._store.schedules.change(name, rule)

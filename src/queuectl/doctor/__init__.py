@@ -20,7 +20,7 @@ from queuectl.doctor.workers import jobs, processes, workers
 from queuectl.errors import QueuectlError, StoreDamaged
 from queuectl.store.address import PostgresUrl, parse_address
 from queuectl.store.open import explain_read_only, open_reads, store_exists, store_path
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 
 if TYPE_CHECKING:
     from queuectl.store.sqlite.connection import OnWait

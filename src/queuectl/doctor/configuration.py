@@ -83,7 +83,7 @@ LATE_MS: Final = 10 * 60 * 1000  # nine attempts have been made by then, if a wo
 
 
 def alerts(target: Target) -> CheckResult:
-    found = target.opened.alerts()
+    found = target.opened.alerts.all()
     now_ms = target.opened.now_ms()
     findings = [_firing(alert) for alert in found if alert.is_firing]
     if unchecked := [alert for alert in found if now_ms - (alert.checked_ms or alert.created_ms) > UNCHECKED_MS]:

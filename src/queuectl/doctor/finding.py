@@ -13,7 +13,7 @@ from queuectl.config import Here, load_settings
 from queuectl.errors import QueuectlError, UsageError
 from queuectl.jobs.states import State
 from queuectl.settings import Settings
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Filter, Health
 
 RUNNING: Final = Filter(states=frozenset({State.PROCESSING}))

@@ -49,7 +49,7 @@ def _with_jobs(worker: Worker, target: Target) -> str:
 
 def _can_be_adopted(worker: Worker, target: Target) -> bool:
     """Whether all its runs continue: there is nothing to rescue."""
-    claims, cancelled = target.opened.running(worker.id), target.opened.orders(worker.id).cancels
+    claims, cancelled = target.opened.running(worker.id), target.opened.claims.orders(worker.id).cancels
     return bool(claims) and len(adoptable(worker, claims).keys() - cancelled) == len(claims)
 
 

@@ -17,7 +17,7 @@ from queuectl.jobs.model import Claim, Worker
 from queuectl.process import tree
 from queuectl.process.adopted import Adoption
 from queuectl.process.journal import LOST, Entries, Record, Termination, append_terminations, read_journal
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 
 
 class Adopter(NamedTuple):
@@ -61,7 +61,7 @@ def hand_over(worker: Worker, claims: Sequence[Claim], *, to: Adopter, store: St
             with contextlib.suppress(OSError):  # a full disk: then the run counts as ended by itself
                 append_terminations(adoption.journal, [token], adoption.termination, create=False)
     # Under our own name they are ours already.
-    taken = set(found) if worker.id == to.name else set(store.adopt(worker.id, found, by=to.name))
+    taken = set(found) if worker.id == to.name else set(store.claims.adopt(worker.id, found, by=to.name))
     to.adoptions.extend(adoption for token, adoption in found.items() if token in taken)
     return taken
 

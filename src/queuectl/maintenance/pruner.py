@@ -21,7 +21,8 @@ from queuectl.events import Sink, StoreTrouble
 from queuectl.jobs.states import State
 from queuectl.logs.cleanup import Note, Removed, abandoned_notes, log_size, sum_removed, write_note
 from queuectl.settings import Settings, retention
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.types import Ended, Filter
 
 MAX_IDS: Final = 500  # in one query

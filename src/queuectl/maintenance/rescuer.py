@@ -33,7 +33,7 @@ from queuectl.process.journal import (
 from queuectl.process.model import ProcessInfo
 from queuectl.process.system import system
 from queuectl.settings import Settings
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import LastHeartbeat, Span
 from queuectl.units import from_ms
 
@@ -111,7 +111,7 @@ class Rescue:
 
     def _fence(self) -> bool:
         """Make the store ignore the worker. False if it lives."""
-        held = self._store.fence(self._worker.id, last_heartbeat=self._last_heartbeat)
+        held = self._store.claims.fence(self._worker.id, last_heartbeat=self._last_heartbeat)
         if held is None:
             return False
         entries = read_journal(self._journal) if self._is_here else Entries()
@@ -119,7 +119,7 @@ class Rescue:
         if self._adopter is not None:
             spared = hand_over(self._worker, held, to=self._adopter, store=self._store)
         elif self._spare:
-            spared = adoptable(self._worker, held).keys() - self._store.orders(self._worker.id).cancels
+            spared = adoptable(self._worker, held).keys() - self._store.claims.orders(self._worker.id).cancels
             self._spare = bool(spared)
         # Only now: if the store could not be reached, all of this is done again, and nothing is terminated meanwhile.
         self._claims = {claim.token: claim for claim in held if claim.token not in spared}
@@ -212,7 +212,7 @@ class Rescue:
             return
         self._end_logs([claim for claim in ready if claim.token not in self._spans])
         spans = {claim.token: self._spans[claim.token] for claim in ready if claim.token in self._spans}
-        rescued = self._store.rescue(
+        rescued = self._store.claims.rescue(
             self._worker.id,
             max_crashes=self._settings.max_crashes,
             spans=spans,

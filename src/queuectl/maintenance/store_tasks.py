@@ -11,7 +11,7 @@ from queuectl.jobs.audit import Actor
 from queuectl.jobs.stats import Span
 from queuectl.settings import Settings
 from queuectl.store import enqueue
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 
 COMPLETE_EVERY: Final = 1.0
 FORGET_EVERY: Final = 3600.0
@@ -37,14 +37,14 @@ class BatchCompletionTask:
         self._forget_at = 0.0
 
     def step(self, now: float) -> float:
-        self._store.complete_batches()
+        self._store.batches.complete_ended()
         if now >= self._forget_at:
             now_ms = self._store.now_ms()
             # The rest in the next step: others have to write in between.
             has_more = self._store.forget_requests(before_ms=now_ms - enqueue.IDEMPOTENCY_KEPT_MS) >= FORGET_BATCH_SIZE
             has_more |= self._forget_audit(now_ms) >= FORGET_BATCH_SIZE
             if not has_more:
-                self._store.forget_batches(before_ms=now_ms - EMPTY_BATCH_KEPT_MS)
+                self._store.batches.forget(before_ms=now_ms - EMPTY_BATCH_KEPT_MS)
                 self._forget_at = now + FORGET_EVERY
         return now + COMPLETE_EVERY
 
@@ -55,7 +55,7 @@ class BatchCompletionTask:
             return 0
         if kept_ms is None:
             return 0
-        return self._store.forget_audit(before_ms=now_ms - kept_ms, rows=FORGET_BATCH_SIZE, by=self._by)
+        return self._store.audit.forget(before_ms=now_ms - kept_ms, rows=FORGET_BATCH_SIZE, by=self._by)
 
 
 class SampleTask:
@@ -70,7 +70,7 @@ class SampleTask:
 
     def step(self, now: float) -> float:
         try:
-            self._store.sample()
+            self._store.samples.record()
             now_ms = self._store.now_ms()
         except StoreBusy:  # other writes matter more
             return now + RETRY_BUSY_AFTER

@@ -28,7 +28,8 @@ from queuectl.jobs.states import TRANSITIONS, Event, State
 from queuectl.logs.parent_logs import FOLDER_SUFFIX, SUFFIX, remove_folders
 from queuectl.logs.rotation import ROTATED_SUFFIX
 from queuectl.operations.export import published
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.transactions import Transitions
 from queuectl.store.transfer import TABLES, Dump, Load
 from queuectl.store.types import Row
@@ -68,14 +69,14 @@ def copy_store(
     name of the source for the audit log.
     """
     began = clock.monotonic()
-    with source.dump() as dump:
+    with source.transfers.dump() as dump:
         if not force:
             _require_idle(source, dump, is_alive=is_alive)
         target = open_target()
         try:
-            if source.identity() == target.identity():
+            if source.transfers.identity() == target.transfers.identity():
                 raise SameStore(target.shown)
-            with target.load() as load:
+            with target.transfers.load() as load:
                 if replace:
                     load.clear()
                 elif not load.is_untouched():
@@ -212,7 +213,11 @@ def reset_store(store: Store, clock: Clock, *, home: str, is_alive: Callable[[Wo
 
 def count_kept(store: Reads) -> dict[str, int]:
     """The number of schedules, queues with settings, and alerts, which a reset keeps."""
-    return {"schedules": len(store.schedules()), "queues": len(store.rules()), "alerts": len(store.alerts())}
+    return {
+        "schedules": len(store.schedules.all()),
+        "queues": len(store.queues.rules()),
+        "alerts": len(store.alerts.all()),
+    }
 
 
 def require_no_workers(store: Reads, *, verb: str, home: str, is_alive: Callable[[Worker], bool]) -> None:

@@ -10,7 +10,7 @@ from queuectl.clock import SystemClock
 from queuectl.errors import Conflict, JobNotFound, NotFound, QueuectlError, WrongState
 from queuectl.jobs.model import BulkResult, Job, Refusal
 from queuectl.jobs.states import State
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
 
 # IDs per query and transaction: small enough for other writers to wait only briefly.

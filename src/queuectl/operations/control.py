@@ -16,7 +16,8 @@ from queuectl.jobs.states import WAITING, Event, State, states_that_take
 from queuectl.logs.parent_logs import remove_folders
 from queuectl.logs.rotation import remove_log
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.types import Filter
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import iso

@@ -24,7 +24,8 @@ from queuectl.jobs.spec import Defaults, NewJob, command_variants, merge_fields,
 from queuectl.store.types import Enqueued
 
 if TYPE_CHECKING:
-    from queuectl.store.protocol import Enqueuer, Reads
+    from queuectl.store.enqueue import EnqueueStore
+    from queuectl.store.reads import Reads
 
 PROGRESS_INTERVAL: Final = 1024
 
@@ -38,7 +39,7 @@ def ignore_progress(done: int, of: int | None) -> None:
     """Report no progress."""
 
 
-def job_defaults(source: Enqueuer | Reads | None, environ: Mapping[str, str], *, cwd: str) -> Defaults:
+def job_defaults(source: EnqueueStore | Reads | None, environ: Mapping[str, str], *, cwd: str) -> Defaults:
     """What a job gets for the fields that it does not set: the settings in force, and the defaults of its queue.
 
     `source` is the database that holds them, None where there is none yet.
@@ -154,7 +155,7 @@ def prepare(
         return Prepared(intake, jobs, last)
 
 
-def add(inbox: Enqueuer, prepared: Prepared, *, idempotency: tuple[str, str] | None = None) -> Enqueued:
+def add(inbox: EnqueueStore, prepared: Prepared, *, idempotency: tuple[str, str] | None = None) -> Enqueued:
     """Add the jobs and return their IDs in order: all or none. For a unique key that is in use, the ID of its job.
 
     `idempotency`: the key of a request and a digest of it, see `Inbox.enqueue`.

@@ -15,7 +15,7 @@ from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import Wait, key_full, limit_of_key, reason, waits
 from queuectl.operations.wait import is_served
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.text import plural
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration, from_ms, iso, to_ms
 
@@ -104,7 +104,7 @@ def with_reason(
 
 
 def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> Iterator[Reason]:
-    run_at_ms, served, load = to_ms(job.run_at), is_served(job, alive), store.brakes().get(job.queue)
+    run_at_ms, served, load = to_ms(job.run_at), is_served(job, alive), store.queues.loads().get(job.queue)
     of_key = running_of_key(store, job, load)
     limits: dict[str, Any] = {"load": load, "of_key": len(of_key), "places": job.places}
     found = waits(job.state, run_at_ms=run_at_ms, now_ms=now_ms, held=job.held, served=served, **limits)
@@ -194,7 +194,7 @@ def running_of_key(store: Reads, job: Job, load: QueueLoad | None) -> Sequence[s
     """The IDs of the running jobs with the key of this job, if that is limited."""
     if job.key is None or limit_of_key(job.places, load) is None:
         return ()
-    return store.running_keys().get((job.queue, job.key), ())
+    return store.queues.running_keys().get((job.queue, job.key), ())
 
 
 def _key_full(job: Job, most: int | None, of_key: Sequence[str]) -> Reason:

@@ -29,8 +29,7 @@ from queuectl.jobs.queue_limits import QueueSettings, rules_to_dict
 from queuectl.jobs.spec import NO_URLS, Defaults, NewJob, validate
 from queuectl.operations.enqueue import Advance, ignore_progress
 from queuectl.operations.queues import check_queue, parse_rules
-from queuectl.store.protocol import Reads
-from queuectl.store.transfer import Definitions
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
 from queuectl.text import short_repr, unknown_name
 from queuectl.units import parse_duration_ms, parse_time_ms
@@ -195,15 +194,15 @@ class ConfigRecords(NamedTuple):
 
 
 def export_config(store: Reads, *, show_env: bool) -> Iterator[dict[str, Any]]:
-    for name, rules in sorted(store.rules().items()):
+    for name, rules in sorted(store.queues.rules().items()):
         yield {KIND: QUEUE, "name": name, "paused": rules.paused, **rules_to_dict(rules, show_urls=show_env)}
-    for one in store.schedules():
+    for one in store.schedules.all():
         value = one.to_dict(None, show_env=show_env)
         value["anchor_at"] = format_time(one.anchor_ms)
         yield {KIND: SCHEDULE, **{name: value[name] for name in _SCHEDULE_FIELDS}}
-    for alert in store.alerts():
+    for alert in store.alerts.all():
         yield {KIND: ALERT, "name": alert.name, **_alert_record(alert, show_url=show_env)}
-    for batch, (job, is_queued) in sorted(store.completion_jobs().items()):
+    for batch, (job, is_queued) in sorted(store.batches.completion_jobs().items()):
         if not is_queued:
             yield {KIND: BATCH, "name": batch, "on_complete": _on_complete_record(job, show_urls=show_env)}
 
@@ -254,10 +253,10 @@ def parse_config_record(fields: Mapping[str, object], into: ConfigRecords, defau
             raise InvalidInput(KIND, f"not known: {short_repr(other)}", hint=f"{known}, or none: it is a job")
 
 
-def without_existing(given: ConfigRecords, there: Definitions) -> ConfigRecords:
+def without_existing(given: ConfigRecords, there: Reads) -> ConfigRecords:
     """The records without those that exist already. Raises RuleDiffers for an existing name with other content."""
-    queues, schedules = there.rules(), {one.name: one for one in there.schedules()}
-    alerts, batches = {one.name: one for one in there.alerts()}, there.completion_jobs()
+    queues, schedules = there.queues.rules(), {one.name: one for one in there.schedules.all()}
+    alerts, batches = {one.name: one for one in there.alerts.all()}, there.batches.completion_jobs()
     return ConfigRecords(
         _find_new(QUEUE, given.queues, queues, QueueSettings._fields),
         _find_new(SCHEDULE, given.schedules, schedules, _SCHEDULE_IDENTITY),

@@ -33,7 +33,8 @@ from queuectl.operations.job_input import BOM, WHITESPACE, as_fields, decode, pa
 from queuectl.settings import resolve_key
 from queuectl.store.foreign import HEADER, MAGIC, Foreign
 from queuectl.store.import_staging import Stage
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.store.transfer import Importer
 from queuectl.store.types import Filter
 from queuectl.text import parse_json, short_repr
@@ -77,10 +78,10 @@ def import_jobs(
             raise source.blame(hidden[0], _hidden_value_error(hidden[1]))
         config = without_existing(config, reads()) if config != NO_CONFIG else config
         if not dry_run and (stage.remaining()[0] or settings or config != NO_CONFIG):
-            with open_store().importer(settings, rules=config != NO_CONFIG) as target:
+            with open_store().transfers.importer(settings, rules=config != NO_CONFIG) as target:
                 # Again, now inside the transaction: a job may have been added meanwhile.
                 _skip_existing(source, stage, target.present)
-                config = without_existing(config, target) if config != NO_CONFIG else config
+                config = without_existing(config, target.store) if config != NO_CONFIG else config
                 _store_config(config, target, defaults)
                 _add_records(stage, target, advance=advance)
         new, given_back = stage.remaining()

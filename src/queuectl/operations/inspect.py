@@ -26,7 +26,7 @@ from queuectl.operations.query import (
     parse_cursor,
     parse_since,
 )
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Link, Sort
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_json
@@ -108,7 +108,7 @@ def show(
     job = store.get(job_id)
     end = read_output_tail(store, job, history, host=host, limit=output_limit)
     alive = [worker for worker in store.workers() if is_alive(worker)]
-    load = store.brakes().get(job.queue)
+    load = store.queues.loads().get(job.queue)
     job = with_reason(job, alive, store.now_ms(), load=load, of_key=running_of_key(store, job, load))
     if end is None:
         return JobDetails(job, history, None)
@@ -142,7 +142,7 @@ def page(
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
     tally = store.tally()
     of_jobs = without_webhook_queue(tally)
-    rules = store.rules()
+    rules = store.queues.rules()
     oldest = store.oldest_waiting_ms()
     workers = store.workers()
     alive = list(filter(is_alive, workers))
@@ -156,7 +156,7 @@ def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:
         ],
         oldest_waiting_ms=max(without_webhook_queue(oldest).values(), default=None),
         lost=len(workers) - len(alive),
-        firing=tuple(alert.name for alert in store.alerts() if alert.is_firing),
+        firing=tuple(alert.name for alert in store.alerts.all() if alert.is_firing),
     )
 
 
@@ -308,7 +308,7 @@ def audit_records(
     `before`: only those older than the entry with this number."""
     since_ms = 0 if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms)
     has = None if subject is None else json.dumps(subject, ensure_ascii=False)
-    found = map(Recorded.of, reads.audit(since_ms=since_ms, has=has, newest=True, behind=before))
+    found = map(Recorded.of, reads.audit.entries(since_ms=since_ms, has=has, newest=True, behind=before))
     chosen = (
         one
         for one in found

@@ -44,7 +44,7 @@ from queuectl.units import ARRAY_INDEX_VARIABLE, ARRAY_KEY_PREFIX, parse_array
 if TYPE_CHECKING:
     from queuectl.clock import Clock
     from queuectl.jobs.templates import Template
-    from queuectl.store.protocol import Enqueuer
+    from queuectl.store.enqueue import EnqueueStore
 
 WHITESPACE: Final = b" \t\r\n"
 BOM: Final = b"\xef\xbb\xbf"
@@ -212,7 +212,9 @@ def has_jobs(lines: Sequence[StreamLine]) -> bool:
     return any(isinstance(found, NewJob) for _, found in lines)
 
 
-def add_lines(store: Enqueuer | None, lines: Sequence[StreamLine], clock: Clock) -> Iterator[Queued | QueuectlError]:
+def add_lines(
+    store: EnqueueStore | None, lines: Sequence[StreamLine], clock: Clock
+) -> Iterator[Queued | QueuectlError]:
     """For each line its job, after the commit, or the error. `store` may be None if there are only errors.
 
     Retries while the database is briefly unavailable, unless the jobs may have been committed.

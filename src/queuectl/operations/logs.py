@@ -16,7 +16,7 @@ from queuectl.logs.follow import Fetched, Follower, RemoteOutput, Tell
 from queuectl.logs.reader import Stretch, last_bytes, left_of
 from queuectl.logs.rotation import log_exists
 from queuectl.operations.wait import IDLE_FACTOR, retrying_reads
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import OUTPUT_AT_ONCE
 
 

@@ -11,7 +11,7 @@ from queuectl.jobs.model import Worker
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import OTHER_QUEUES, TimeBuckets, add_histograms
 from queuectl.operations.inspect import count_workers
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 
 _TOTALS: Final = {
     "enqueued": "Enqueued jobs.",
@@ -40,7 +40,9 @@ def format_metrics(
 ) -> str:
     """The metrics as text. Called every few seconds, so the cost does not depend on the number of jobs."""
     began = clock.monotonic()
-    snapshot = _Snapshot(store.tally(), store.totals(), store.histograms(), store.workers(), store.oldest_waiting_ms())
+    snapshot = _Snapshot(
+        store.tally(), store.totals(), store.samples.histograms(), store.workers(), store.oldest_waiting_ms()
+    )
     took = clock.monotonic() - began
     return "".join(line + "\n" for line in _lines(_bounded(snapshot, most_queues), is_alive, took))
 

@@ -11,7 +11,7 @@ from typing import Any, Final, assert_never
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import FINAL, STATE_ALIASES, State
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import After, Filter, Sort
 from queuectl.text import closest_match, is_valid_queue, short_repr
 from queuectl.units import parse_duration_ms, parse_time_ms, to_ms

@@ -15,7 +15,8 @@ from queuectl.jobs.resources import LIMITS, parse_limits
 from queuectl.jobs.spec import parse_user_queue
 from queuectl.operations.bulk import find_jobs, resolve_ids
 from queuectl.operations.inspect import States, all_states
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.text import short_repr, unknown_name
 from queuectl.units import from_ms, iso
 from queuectl.webhooks.rules import parse_url
@@ -46,7 +47,7 @@ class QueueView(NamedTuple):
 
 def list_queues(store: Reads) -> list[QueueView]:
     """Every queue that has or had a job, or has settings."""
-    tally, rules, brakes, rates = store.tally(), store.rules(), store.brakes(), store.rates()
+    tally, rules, brakes, rates = store.tally(), store.queues.rules(), store.queues.loads(), store.queues.rates()
     return [
         QueueView(
             name, all_states(tally.get(name, {})), rules.get(name, QueueSettings()), brakes.get(name), rates.get(name)
@@ -71,7 +72,7 @@ def set_rules(
     if not changes:
         raise UsageError("nothing to set", hint="say what: queuectl queue set NAME --concurrency 2 --rate 10/m")
     store = open_store()
-    store.set_rules(queue, changes)
+    store.queues.set_rules(queue, changes)
     return view(store, queue)
 
 
@@ -104,10 +105,10 @@ def set_paused(
 ) -> list[str]:
     """Pause or resume queues. Returns those that changed; creates nothing if there are none."""
     wanted = list(dict.fromkeys(check_queue(queue) for queue in queues))
-    before = reads().rules()
+    before = reads().queues.rules()
     changed = [queue for queue in wanted if before.get(queue, QueueSettings()).paused is not paused]
     for queue in changed:
-        open_store().set_rules(queue, {"paused": paused})
+        open_store().queues.set_rules(queue, {"paused": paused})
     return changed
 
 
@@ -136,7 +137,7 @@ def move(
 
 def paused_of(store: Reads, ids: Iterable[str]) -> list[str]:
     """The queues of these jobs that are paused."""
-    paused = {queue for queue, rules in store.rules().items() if rules.paused}
+    paused = {queue for queue, rules in store.queues.rules().items() if rules.paused}
     return sorted(paused & {job.queue for job in find_jobs(store, ids).values()}) if paused else []
 
 

@@ -10,7 +10,7 @@ from queuectl.errors import JobNotFound, StoreBusy, StoreUnreachable, WaitTimeou
 from queuectl.jobs.model import Job, Worker
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.operations.bulk import find_jobs
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import RECENT_MS, Batch, Filter
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import from_ms, iso
@@ -165,15 +165,19 @@ def retrying_reads(store: Reads, clock: Clock, *, until: float | None = None) ->
 
 
 class _RetryingReads:
-    def __init__(self, store: Reads, clock: Clock, until: float | None) -> None:
+    """A store, or one of its parts."""
+
+    def __init__(self, store: Any, clock: Clock, until: float | None) -> None:
         self._store = store
         self._clock = clock
         self._until = until
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._store, name)
-        if not callable(found):
+        if isinstance(found, bool | str):
             return found
+        if not callable(found):
+            return _RetryingReads(found, self._clock, self._until)
         return lambda *args, **kwargs: retry_store(self._clock, lambda: found(*args, **kwargs), until=self._until)
 
     def jobs(self, *args: Any, **kwargs: Any) -> Any:
@@ -242,12 +246,12 @@ class Progress(NamedTuple):
 
 
 def progress(store: Reads, name: str) -> Progress:
-    return Progress(store.batch(name), store.now_ms())
+    return Progress(store.batches.get(name), store.now_ms())
 
 
 def all_progress(store: Reads) -> list[Progress]:
     now_ms = store.now_ms()
-    return [Progress(batch, now_ms) for batch in store.batches()]
+    return [Progress(batch, now_ms) for batch in store.batches.all()]
 
 
 def wait_batch(

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from queuectl.clock import Clock
 from queuectl.errors import WorkerFailed
 from queuectl.jobs.model import BulkResult, Refusal, Worker
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import StopMode
 
 POLL_SECONDS: Final = 0.02
@@ -54,7 +54,7 @@ def stop_workers(
     """
     begin = clock.monotonic()
     for worker in workers:
-        store.request_stop(worker.id, mode)
+        store.claims.request_stop(worker.id, mode)
     waiting = {worker.id: worker for worker in workers}
     watch = _ResponseWatch(processes, patience=patience, lease=lease, on_silent=on_silent)
     forgotten: set[str] = set()
@@ -65,7 +65,7 @@ def stop_workers(
         if timeout is not None and mode is StopMode.FINISH and now - begin >= timeout:
             mode = StopMode.NOW
             for name in waiting:
-                store.request_stop(name, mode)
+                store.claims.request_stop(name, mode)
         is_time_to_check = now >= check_at
         if is_time_to_check:
             check_at = now + CHECK_SECONDS
@@ -87,7 +87,7 @@ def stop_workers(
             elif name in forgotten:
                 # Its lease expired and it registered again, without the request to stop.
                 forgotten.discard(name)
-                store.request_stop(name, mode)
+                store.claims.request_stop(name, mode)
             if is_time_to_check:
                 watch.look(current or worker, now, at_once=mode is StopMode.NOW)
         on_progress([registered.get(name, worker) for name, worker in waiting.items()])
@@ -158,7 +158,7 @@ def restart_workers(
     """
     seen: dict[str, float] = {}
     for worker in workers:
-        store.request_stop(worker.id, StopMode.RESTART)
+        store.claims.request_stop(worker.id, StopMode.RESTART)
     waiting = {worker.id: worker for worker in workers}
     deadline = clock.monotonic() + patience
     answer = BulkResult([], [])

@@ -1,1 +1,1 @@
-"""The database: one protocol, one package a dialect, plain SQL in files."""
+"""The database: one interface, one package a dialect, plain SQL in files."""

@@ -20,7 +20,7 @@ from queuectl.jobs.states import State
 from queuectl.store.audit import alert_added
 from queuectl.store.conflicts import retry_conflicts
 from queuectl.store.enqueue import EnqueueSteps
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import Filter, Row
 from queuectl.store.webhook_outbox import delivery_job
@@ -52,7 +52,7 @@ def alert_of(row: Row) -> Alert:
 
 
 def alert_values(alert: Alert) -> dict[str, Any]:
-    """The parameters of `add_alert` and `turn_alert`."""
+    """The parameters of `add_alert` and `update_alert`."""
     untold = json.dumps([list(notification) for notification in alert.untold])
     return {**alert._asdict(), "kind": alert.kind.value, "untold": untold}
 
@@ -111,20 +111,24 @@ class Alerts:
         self._tx = tx
         self._enqueuer = enqueuer
 
-    def alerts(self) -> list[Alert]:
+    def all(self) -> list[Alert]:
+        """All alerts, by name."""
         return [alert_of(row) for row in self._tx.all("alerts")]
 
-    def alert(self, name: str) -> Alert:
+    def get(self, name: str) -> Alert:
+        """Raises AlertNotFound."""
         row = self._tx.one("alert", {"name": name})
         if row is None:
             raise AlertNotFound(name)
         return alert_of(row)
 
     def died_since(self, since_ms: int) -> dict[str, int]:
+        """For each queue, the dead jobs that died after this time."""
         return dict(self._tx.all("died_since", {"since": since_ms}))
 
     @retry_conflicts
-    def add_alert(self, alert: Alert) -> None:
+    def add(self, alert: Alert) -> None:
+        """Raises AlertExists if the name is taken."""
         with self._tx.write(notify=True):
             self.insert(alert)
             self._tx.record(alert_added(alert))
@@ -135,16 +139,19 @@ class Alerts:
             raise AlertExists(alert.name)
 
     @retry_conflicts
-    def update_alert(self, alert: Alert, jobs: Sequence[NewJob] = ()) -> bool:
+    def update(self, alert: Alert, jobs: Sequence[NewJob] = ()) -> bool:
+        """Write the state of an alert, and enqueue its notifications, in one transaction. `alert` has the version that was read: if
+        it was written or removed since, nothing is written and this is False."""
         with self._tx.write(*(["hold_ageing"] if jobs else []), notify=bool(jobs)) as transitions:
             # First: a concurrent evaluation has locked the row, and then its version differs.
-            if not self._tx.execute("turn_alert", alert_values(alert)):
+            if not self._tx.execute("update_alert", alert_values(alert)):
                 return False
             self._enqueuer.add(jobs, [str(job.id) for job in jobs], transitions)
         return True
 
     @retry_conflicts
-    def remove_alert(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Raises AlertNotFound."""
         with self._tx.write():
             if not self._tx.execute("remove_alert", {"name": name}):
                 raise AlertNotFound(name)

@@ -1,4 +1,4 @@
-"""The audit log: its entry for each kind of change.
+"""The audit log, and its entry for each kind of change.
 
 The entry is written in the transaction of the change, so neither exists without the other. Only changes by users are recorded: the
 actions of workers are in the history of the jobs. Values of environment variables are never recorded.
@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from queuectl.jobs.audit import Act, Actor, alike
+from queuectl.jobs.audit import FORGET, Act, Actor, Entry, alike
+from queuectl.store.conflicts import retry_conflicts
+from queuectl.store.transactions import Transactions
 
 if TYPE_CHECKING:
     from queuectl.alerts.rules import Alert
@@ -121,3 +123,42 @@ def _hidden(name: str, value: Any) -> Any:
 
         value = redact_url(value)
     return "***" if value is not None and name.endswith(HIDDEN_SETTINGS) else value
+
+
+AUDIT_PAGE_SIZE: Final = 500
+MAX_SEQ: Final = 2**63 - 1
+
+
+class AuditLog:
+    def __init__(self, tx: Transactions) -> None:
+        self._tx = tx
+
+    def entries(
+        self, *, since_ms: int = 0, has: str | None = None, newest: bool = False, behind: int | None = None
+    ) -> Iterator[Entry]:
+        """The audit entries since then, in bounded memory, the oldest or the newest first. `has`: with this text in their targets.
+        `behind`: only those after the entry with this number, in that order."""
+        if behind is None:
+            behind = MAX_SEQ if newest else 0
+        while True:
+            values = {"behind": behind, "since": since_ms, "has": has, "limit": AUDIT_PAGE_SIZE}
+            page = self._tx.all("audit_newest" if newest else "audit", values)
+            yield from map(Entry._make, page)
+            if len(page) < AUDIT_PAGE_SIZE:
+                return
+            behind = page[-1][0]
+
+    @retry_conflicts
+    def add(self, act: Act) -> None:
+        """Write an audit entry for an action outside of the database."""
+        with self._tx.write():
+            self._tx.record(act)
+
+    @retry_conflicts
+    def forget(self, *, before_ms: int, rows: int, by: Actor) -> int:
+        """Remove the oldest audit entries, of before then, and record that. Returns how many: at most `rows`."""
+        with self._tx.write():
+            forgotten = self._tx.execute("forget_audit", {"before": before_ms, "rows": rows})
+            if forgotten:
+                self._tx.record(Act(FORGET, ["audit"], before={"records": forgotten}), by)
+            return forgotten

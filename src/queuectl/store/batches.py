@@ -1,4 +1,4 @@
-"""Batches and their completion jobs, and the other tables that maintenance empties: webhook outbox, idempotency keys."""
+"""Batches and their completion jobs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import FINAL, State
 from queuectl.store.conflicts import retry_conflicts
 from queuectl.store.enqueue import EnqueueSteps, new_job_ids
-from queuectl.store.protocol import FORGET_AT_ONCE
-from queuectl.store.rows import worker
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import RECENT_MS, Batch, CompletedBatch, CompletionJob, Row
-from queuectl.store.webhook_outbox import MAX_DELIVERIES_PER_STEP, deliveries
 
 
 def batch_of(row: Row, states: Iterable[tuple[str, int]], *, recent: int = 0) -> Batch:
@@ -55,7 +52,8 @@ class Batches:
         self._tx = tx
         self._enqueuer = enqueuer
 
-    def batch(self, name: str) -> Batch:
+    def get(self, name: str) -> Batch:
+        """Raises BatchNotFound. The cost depends on the size of this batch only."""
         of, since = {"name": name}, self._tx.clock.now_ms() - RECENT_MS
         found, states, recent = self._tx.each(
             ("batch", of), ("batch_states", of), ("batch_lately", {**of, "since": since})
@@ -64,7 +62,8 @@ class Batches:
             raise BatchNotFound(name)
         return batch_of(found[0], [(state, jobs) for state, jobs in states], recent=recent[0][0])
 
-    def batches(self) -> list[Batch]:
+    def all(self) -> list[Batch]:
+        """The newest first; `recent` is 0."""
         found, counted = self._tx.each(("batches", ()), ("all_batch_states", ()), plan_freely=True)
         states: dict[str, list[tuple[str, int]]] = {}
         for name, state, jobs in counted:
@@ -72,13 +71,15 @@ class Batches:
         return [batch_of(row, states.get(row[0], ())) for row in found]
 
     def completion_jobs(self) -> dict[str, CompletionJob]:
+        """By batch, for those that have one."""
         return {
             name: CompletionJob(unpack_job(packed), completed_at is not None)
             for name, _, _, completed_at, packed, _ in self._tx.all("batches")
             if packed is not None
         }
 
-    def complete_batches(self) -> list[CompletedBatch]:
+    def complete_ended(self) -> list[CompletedBatch]:
+        """Enqueue the completion jobs of batches of which all jobs have ended: once per batch. Cheap if there is none."""
         due = self._tx.all("batch_due")
         return [completed for (name,) in due if (completed := self._complete(name)) is not None]
 
@@ -95,23 +96,8 @@ class Batches:
             self._tx.execute("complete_batch", {"name": name, "now": self._tx.clock.now_ms(), "job": job_id})
         return CompletedBatch(name, job_id)
 
-    def enqueue_webhooks(self) -> int:
-        return self._enqueue_webhooks() if self._tx.value("has_deliveries") else 0
-
     @retry_conflicts
-    def _enqueue_webhooks(self) -> int:
-        with self._tx.write("hold_ageing", notify=True) as transitions:
-            workers = [worker(row) for row in self._tx.all("workers", {"busy": False})]
-            jobs = deliveries(self._tx.all("take_deliveries", {"limit": MAX_DELIVERIES_PER_STEP}), workers)
-            self._enqueuer.add(jobs, new_job_ids(len(jobs)), transitions)
-        return len(jobs)
-
-    @retry_conflicts
-    def forget_batches(self, *, before_ms: int) -> int:
+    def forget(self, *, before_ms: int) -> int:
+        """Remove batches that were created before then, have no jobs left and no completion job to come. Returns how many."""
         with self._tx.write():
             return self._tx.execute("forget_batches", {"before": before_ms})
-
-    @retry_conflicts
-    def forget_requests(self, *, before_ms: int, limit: int = FORGET_AT_ONCE) -> int:
-        with self._tx.write():
-            return self._tx.execute("forget_requests", {"before": before_ms, "limit": limit})

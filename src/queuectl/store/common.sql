@@ -147,12 +147,12 @@ select stop
 -- name: add_schedule
 -- Add a schedule; no row if the name is taken.
 insert into queuectl.schedules (
-    name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
-    start_at, look_at, last_at, waiting
+    name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, next_run_at,
+    start_at, check_at, last_at, waiting
 )
 values (
-    :name, :expression, :tz, :anchor_at, :fields, :overlap, :catch_up, :jitter_ms, :until_at,
-    :paused, :created_at, :updated_at, :tick_at, :start_at, :look_at, :last_at, :waiting
+    :name, :expression, :tz, :anchor_ms, :fields, :overlap, :catch_up, :jitter_ms, :until_ms,
+    :is_paused, :created_ms, :updated_ms, :tick_ms, :start_ms, :look_ms, :last_ms, :waiting
 )
 on conflict do nothing
 
@@ -161,19 +161,19 @@ on conflict do nothing
 update queuectl.schedules
    set expression = :expression,
        tz = :tz,
-       anchor_at = :anchor_at,
+       anchor_at = :anchor_ms,
        fields = :fields,
        overlap = :overlap,
        catch_up = :catch_up,
        jitter_ms = :jitter_ms,
-       until_at = :until_at,
-       paused = :paused,
-       created_at = :created_at,
-       updated_at = :updated_at,
-       tick_at = :tick_at,
-       start_at = :start_at,
-       look_at = :look_at,
-       last_at = :last_at,
+       until_at = :until_ms,
+       paused = :is_paused,
+       created_at = :created_ms,
+       updated_at = :updated_ms,
+       next_run_at = :tick_ms,
+       start_at = :start_ms,
+       check_at = :look_ms,
+       last_at = :last_ms,
        waiting = :waiting
  where name = :name
 
@@ -184,19 +184,19 @@ delete from queuectl.schedules
 
 -- name: schedule
 -- One schedule.
-select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
-       start_at, look_at, last_at, waiting
+select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, next_run_at,
+       start_at, check_at, last_at, waiting
   from queuectl.schedules
  where name = :name
 
 -- name: schedules
 -- All schedules, by name.
-select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
-       start_at, look_at, last_at, waiting
+select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, next_run_at,
+       start_at, check_at, last_at, waiting
   from queuectl.schedules
  order by name
 
--- name: mark_fired
+-- name: mark_scheduled
 -- Assign a new job to its schedule; it may have to wait for earlier ones.
 update queuectl.jobs
    set cron = :name,
@@ -204,38 +204,38 @@ update queuectl.jobs
        ready = ready and not :held
  where id = :id
 
--- name: looks
+-- name: schedule_checks
 -- The schedules that have to be evaluated next, the earliest first.
-select name, look_at
+select name, check_at
   from queuectl.schedules
- where look_at is not null
- order by look_at, name
+ where check_at is not null
+ order by check_at, name
  limit :limit
 
--- name: add_tick
+-- name: add_schedule_run
 -- The decision about a run of a schedule. If there is one already, nothing is added, and its job must not be either.
-insert into queuectl.ticks (schedule, at, by_hand, decided_at, job, reason, times)
-values (:schedule, :at, :by_hand, :now, :job, :reason, :times)
+insert into queuectl.schedule_runs (schedule, at, by_hand, decided_at, job, reason, times)
+values (:schedule, :at_ms, :is_by_hand, :now, :job, :reason, :times)
 on conflict do nothing
 
--- name: ticks
+-- name: schedule_runs
 -- The past runs of a schedule, the latest first; `fired`: only those with a job. With the current state of the job, unless it
 -- was removed.
-select ticks.at, ticks.decided_at, ticks.job, ticks.reason, ticks.times, ticks.by_hand, jobs.state, jobs.exit_code, jobs.error
-  from queuectl.ticks
-  left join queuectl.jobs on jobs.id = ticks.job
- where ticks.schedule = :schedule
-   and (ticks.job is not null or not :fired)
- order by ticks.at desc, ticks.by_hand desc
+select past.at, past.decided_at, past.job, past.reason, past.times, past.by_hand, jobs.state, jobs.exit_code, jobs.error
+  from queuectl.schedule_runs as past
+  left join queuectl.jobs on jobs.id = past.job
+ where past.schedule = :schedule
+   and (past.job is not null or not :fired)
+ order by past.at desc, past.by_hand desc
  limit :limit
 
--- name: trim_ticks
+-- name: trim_schedule_runs
 -- Keep the latest runs of a schedule.
-delete from queuectl.ticks
+delete from queuectl.schedule_runs
  where schedule = :schedule
    and at < (
     select at
-      from queuectl.ticks
+      from queuectl.schedule_runs
      where schedule = :schedule
      order by at desc
      limit 1
@@ -287,7 +287,7 @@ values (
 )
 on conflict do nothing
 
--- name: turn_alert
+-- name: update_alert
 -- Write the state of an alert, unless it was written since it was read.
 update queuectl.alerts
    set firing = :is_firing,

@@ -196,17 +196,23 @@ class Samples:
         self._tx = tx
 
     def points(self, span: Span, *, since_ms: int, queue: str = ALL_QUEUES) -> list[Point]:
+        """Samples of a queue (ALL: of all but webhook deliveries; OTHERS: of those beyond the busiest) for each minute or hour since
+        then, oldest first. A time without a worker has none; the next sample says how long a time it covers."""
         values = {"span": span.value, "since": since_ms, "queue": queue}
         return [point_of(row) for row in self._tx.all("points", values)]
 
     def histograms(self) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:
+        """For each queue: run time and waiting time of all jobs ever completed, in the buckets of jobs/stats.py. They never
+        decrease, and cost the same at any number of jobs. Runs that were settled too late are missing, see LATE_MS."""
         # As of one moment: else the times of a job that is removed meanwhile would be counted twice, or not at all.
         with self._tx.snapshot():
             since = self._state().since(self._tx.clock.now_ms())
             counted, measured = self._tx.each(("buckets", ()), ("measured", {"since": since, "until": EVER}))
         return times_by_queue(counted + measured)
 
-    def sample(self) -> bool:
+    def record(self) -> bool:
+        """Write samples for the time since the last ones, and remove those past their retention, in one transaction. False if it was
+        done in this minute: of all callers, one writes."""
         for _ in range(SAMPLE_ATTEMPTS):
             state, now = self._state(), self._tx.clock.now_ms()
             if not is_due(state.last_ms, now):

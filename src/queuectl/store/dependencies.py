@@ -209,6 +209,11 @@ class Resolver:
         self._tx = tx
 
     def decide(self) -> bool:
+        """Resolve some dependencies on jobs that have ended, in a bounded transaction. Whether there are more.
+
+        Operations that end or retry a job leave its children to this. Those for users resolve all of them before they
+        return; `exchange` resolves some each time.
+        """
         raise NotImplementedError
 
     def is_undecided(self) -> bool:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from queuectl.errors import DuplicateId
 from queuectl.jobs.priority import Ageing, ByEnqueues, Standing, rank
 from queuectl.jobs.spec import NewJob, PackedLimits, QueueDefaults
-from queuectl.store.transactions import OUTSIDE, Keys, Transactions, Transitions
+from queuectl.store.transactions import OUTSIDE, Keys, StoreBase, Transactions, Transitions
 from queuectl.store.types import Enqueued, Request, Row
 
 if TYPE_CHECKING:
+    from queuectl.jobs.audit import Actor
     from queuectl.store.dependencies import Entering, NewLinks
     from queuectl.store.unique import UniquePlan
 
@@ -161,11 +164,15 @@ def _json(value: object) -> str:
 # ── the transaction ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class EnqueueSteps:
+class EnqueueSteps(ABC):
     """Base of the two dialects: the steps of an enqueue, within its transaction."""
 
     def __init__(self, tx: Transactions) -> None:
         self._tx = tx
+
+    @abstractmethod
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None, idempotency: Request | None) -> Enqueued:
+        """See EnqueueStore."""
 
     def add(
         self,
@@ -181,24 +188,24 @@ class EnqueueSteps:
             return
         ageing, seqs = self.take_seqs([job.id for job in jobs if job.id is not None], len(jobs))
         now = self._tx.clock.now_ms()
-        if replaced:
-            from queuectl.store.unique import replace  # here, since few jobs have a unique key
+        old = [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
+        self.insert(InsertGroup(jobs, ids, seqs, old), transitions, now_ms=now, ageing=ageing)
 
-            old = [Replaced(replaced[id_], id_, seq - 1) for id_, seq in zip(ids, seqs, strict=True) if id_ in replaced]
-            replace(self._tx, old, transitions, now_ms=now, ageing=ageing)
-        self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now, ageing=ageing)
-
+    @abstractmethod
     def take_seqs(self, given: Sequence[str], count: int) -> tuple[Ageing, Sequence[int]]:
         """The ranking rule, and `count` new sequence numbers. `given`: IDs that must not exist. Raises DuplicateId."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def find_request(self, values: Mapping[str, Any]) -> Row | None:
+        """The digest and the answer of an earlier request with this idempotency key. Without one, the key is locked."""
+
+    @abstractmethod
     def insert_rows(self, group: InsertGroup, rows: Iterator[Row]) -> None:
         """Insert the rows of a group, and their tags."""
-        raise NotImplementedError
 
+    @abstractmethod
     def insert_links(self, links: NewLinks, new: Mapping[str, int]) -> None:
         """Store the dependencies of jobs that were inserted. `new`: their sequence numbers."""
-        raise NotImplementedError
 
     def insert(
         self,
@@ -211,6 +218,10 @@ class EnqueueSteps:
     ) -> None:
         """`blocked`: the IDs of jobs with dependencies, which `insert_links` stores."""
         jobs, ids = group.jobs, group.ids
+        if group.replaced:
+            from queuectl.store.unique import replace  # here, since few jobs have a unique key
+
+            replace(self._tx, group.replaced, transitions, now_ms=now_ms, ageing=ageing)
         # Blocked jobs do not count against the limits of their keys.
         due = (
             [job._replace(key=None) if id_ in blocked else job for job, id_ in zip(jobs, ids, strict=True)]
@@ -231,31 +242,57 @@ class EnqueueSteps:
             keys: Keys = sorted({(jobs[index].queue, str(jobs[index].key)) for index in key_blocked})
             self._tx.admit(keys)
 
-    def insert_all(
+    def add_requested(
         self,
         jobs: Sequence[NewJob],
-        ids: Sequence[str],
-        seqs: Sequence[int],
-        plan: UniquePlan | None,
-        links: NewLinks | None,
+        ids: list[str],
         transitions: Transitions,
         *,
-        now_ms: int,
-        ageing: Ageing,
-    ) -> None:
-        """`ids`: of the jobs that are inserted, and `seqs` their numbers. `plan`: if some have a unique key; `links`: if some have
-        dependencies."""
-        blocked = () if links is None else links.blocked()
-        if plan is None:
-            self.insert(InsertGroup(jobs, ids, seqs), transitions, now_ms=now_ms, ageing=ageing, blocked=blocked)
-        else:
-            from queuectl.store.unique import replace
+        on_complete: NewJob | None,
+        idempotency: Request | None,
+        taken: tuple[Ageing, Sequence[int]] | None = None,
+    ) -> tuple[Enqueued, bool]:
+        """The steps of `enqueue` within its transaction. Changes `ids` to those of the jobs that are inserted. `taken`: the result of
+        `take_seqs`, if it was called already. Returns the answer, and whether a waiting job was replaced."""
+        now = self._tx.clock.now_ms()
+        if idempotency is not None and (earlier := self._earlier_answer(idempotency, now_ms=now)) is not None:
+            return earlier, False
+        answer = Enqueued(ids)
+        plan: UniquePlan | None = None
+        links: NewLinks | None = None
+        if any(job.unique_key is not None for job in jobs):
+            from queuectl.store.unique import UniquePlan, lock_holders  # here, since few jobs have a unique key
 
-            for group in plan.groups(seqs):
-                replace(self._tx, group.replaced, transitions, now_ms=now_ms, ageing=ageing)
-                self.insert(group, transitions, now_ms=now_ms, ageing=ageing, blocked=blocked)
+            plan = UniquePlan(jobs, tuple(ids), lock_holders(self._tx, jobs), now_ms=now)
+            answer, ids[:] = plan.answer, plan.ids
+        if len(set(ids)) < len(ids):
+            raise DuplicateId(next(id_ for id_, times in Counter(ids).items() if times > 1))
+        # Before sequence numbers are taken: refused jobs must not count as enqueued.
+        if any(job.depends_on for job in jobs):
+            from queuectl.store.dependencies import Entering  # here, since most jobs have no dependencies
+
+            links = self.find_links(Entering(jobs, ids) if plan is None else plan.entering)
+        chosen = {job.id for job in jobs}
+        ageing, seqs = taken or self.take_seqs([id_ for id_ in ids if id_ in chosen], len(ids))
+        blocked = () if links is None else links.blocked()
+        for group in [InsertGroup(jobs, ids, seqs)] if plan is None else plan.groups(seqs):
+            self.insert(group, transitions, now_ms=now, ageing=ageing, blocked=blocked)
         if links is not None:
             self.insert_links(links, dict(zip(ids, seqs, strict=True)))
+        if on_complete is not None and on_complete.batch is not None:
+            self._complete_with(on_complete, on_complete.batch, now_ms=now)
+        if idempotency is not None:
+            key, digest = idempotency
+            values = {"key": key, "digest": digest, "answer": _pack_answer(answer), "now": now}
+            self._tx.defer_each("keep_request", [values])
+        self._record(jobs, ids)
+        return answer, plan is not None and bool(plan.replaced)
+
+    def _earlier_answer(self, request: Request, *, now_ms: int) -> Enqueued | None:
+        key, digest = request
+        values = {"key": key, "digest": digest, "now": now_ms, "before": now_ms - IDEMPOTENCY_KEPT_MS}
+        row = self.find_request(values)
+        return None if row is None else _unpack_answer(request, *row)
 
     def find_links(self, entering: Entering) -> NewLinks:
         """Raises ParentNotFound, ParentEnded or InvalidInput."""
@@ -264,7 +301,7 @@ class EnqueueSteps:
         found = self._tx.all("new_parents", {"ids": self._tx.array(entering.outside())})
         return link(entering, read_parents(found))
 
-    def complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
+    def _complete_with(self, job: NewJob, batch: str, *, now_ms: int) -> None:
         """Enqueue `job` when all jobs of a batch have ended. Raises BatchComplete or BatchDiffers."""
         from queuectl.errors import BatchDiffers
         from queuectl.store.batches import pack_job
@@ -273,7 +310,7 @@ class EnqueueSteps:
         if not self._tx.execute("set_on_complete", {"name": batch, "job": pack_job(job)}):
             raise BatchDiffers(batch)
 
-    def record(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> None:
+    def _record(self, jobs: Sequence[NewJob], ids: Sequence[str]) -> None:
         """Write the audit entry."""
         if self._tx.actor is None:
             return
@@ -300,16 +337,52 @@ def _audited(job: NewJob) -> dict[str, object]:
     return {"command": command, **{name: value for name, value in fields.items() if value is not None}}
 
 
+class EnqueueStore(StoreBase):
+    """The part of a store that `queuectl enqueue` needs."""
+
+    def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
+        super().__init__(tx)
+        self.enqueuer = enqueuer
+
+    @property
+    def actor(self) -> Actor | None:
+        """The user that audit entries name; None: no entries are written."""
+        return self.tx.actor
+
+    @actor.setter
+    def actor(self, actor: Actor | None) -> None:
+        self.tx.actor = actor
+
+    def enqueue(
+        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
+    ) -> Enqueued:
+        """Add jobs, all or none, and return their IDs in the order given.
+
+        At most one job with a unique key waits or runs at any time, also with concurrent callers; the jobs of one call are
+        handled one after the other. If the key of a job is taken, jobs/unique.py decides: the result has the ID of the
+        existing job, or that job is cancelled. Skipped jobs do not count as enqueued. A dependency on a skipped job is one on
+        the existing job. `on_complete` is enqueued when all jobs of its batch have ended.
+
+        Raises DuplicateId if an ID is taken or given twice, KeyTaken if a key is and that is an error, BatchComplete,
+        BatchDiffers, and for dependencies ParentNotFound, ParentEnded (the parent can no longer end as required) or
+        InvalidInput (a cycle).
+
+        With `idempotency`, the same request within 24 hours adds nothing and gets the same answer, also while the first one is
+        in progress. Another request with the same key raises KeyReused.
+        """
+        return self.enqueuer.enqueue(jobs, on_complete=on_complete, idempotency=idempotency)
+
+
 # ── idempotency keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def pack_answer(answer: Enqueued) -> str:
+def _pack_answer(answer: Enqueued) -> str:
     import json
 
     return json.dumps([answer, sorted(answer.duplicates)], separators=(",", ":"))
 
 
-def unpack_answer(request: Request, digest: str, packed: str) -> Enqueued:
+def _unpack_answer(request: Request, digest: str, packed: str) -> Enqueued:
     """The stored answer to a request with this key. Raises KeyReused if that had another digest."""
     import json
 

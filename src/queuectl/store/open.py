@@ -19,8 +19,9 @@ from queuectl.paths import check_links, check_trusted, lock_file, make_folders, 
 from queuectl.store.address import Address, PostgresUrl, SqliteFile, parse_address
 
 if TYPE_CHECKING:
-    from queuectl.store.protocol import Enqueuer, Store
+    from queuectl.store.enqueue import EnqueueStore
     from queuectl.store.sqlite.connection import OnWait
+    from queuectl.store.store import Store
 
 POINTER_FILE: Final = "queuectl.toml"
 _POINTER_FORM: Final = 'write one line: db = "postgresql://…"'
@@ -59,24 +60,25 @@ def open_enqueuer(
     *,
     patience: float = 30.0,
     on_wait: OnWait | None = None,
-) -> Enqueuer:
+) -> EnqueueStore:
     """The same for `enqueue` only, in a fraction of the time."""
     address = _address(home, db)
     if isinstance(address, PostgresUrl):
         return open_store(home, db, clock)  # loading the driver takes longer than loading the rest
-    from queuectl.store.sqlite.connection import connect
-    from queuectl.store.sqlite.enqueue import SqliteEnqueueStore
+    from queuectl.store.enqueue import EnqueueStore
+    from queuectl.store.sqlite.connection import SqliteTransactions, connect
+    from queuectl.store.sqlite.enqueue import SqliteEnqueuer
 
     _place(home, address.path)
     clock = clock or SystemClock()
-    store = SqliteEnqueueStore(connect(address.path, clock=clock, patience=patience, on_wait=on_wait), clock)
+    tx = SqliteTransactions(connect(address.path, clock=clock, patience=patience, on_wait=on_wait), clock)
     make_folders(home)
-    return store
+    return EnqueueStore(tx, SqliteEnqueuer(tx))
 
 
 def find_enqueuer(
     home: str, db: str | None = None, clock: Clock | None = None, *, on_wait: OnWait | None = None
-) -> Enqueuer | None:
+) -> EnqueueStore | None:
     """As `open_enqueuer`, for a database that exists; None if there is none, and none is created."""
     address = _address(home, db)
     if isinstance(address, PostgresUrl):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl import errors
 from queuectl.jobs.model import Claim, Job, Run, Worker
@@ -12,8 +13,7 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import Spread, Throughput, spread
 from queuectl.store import rows
 from queuectl.store.counters import oldest_of, tally_of, totals_of
-from queuectl.store.protocol import MAX_DEAD_GROUPED
-from queuectl.store.transactions import Transactions
+from queuectl.store.transactions import StoreBase, Transactions
 from queuectl.store.types import (
     OUTPUT_AT_ONCE,
     After,
@@ -22,6 +22,7 @@ from queuectl.store.types import (
     Ended,
     Exported,
     Filter,
+    Health,
     LatestRun,
     Link,
     Printed,
@@ -30,6 +31,17 @@ from queuectl.store.types import (
 )
 from queuectl.text import WEBHOOK_QUEUE
 
+if TYPE_CHECKING:
+    from queuectl.store.alerts import Alerts
+    from queuectl.store.audit import AuditLog
+    from queuectl.store.batches import Batches
+    from queuectl.store.counters import Samples
+    from queuectl.store.dependencies import Resolver
+    from queuectl.store.queues import Queues
+    from queuectl.store.schedules import Schedules
+    from queuectl.store.webhook_outbox import WebhookOutbox
+
+MAX_DEAD_GROUPED: Final = 20_000  # dead jobs that `dead_by_error` reads: some 50 ms
 MAX_CANDIDATES: Final = 5  # IDs that the error about an ambiguous prefix names
 PAGE_SIZE: Final = 500  # jobs that a long list reads at a time
 ERROR_SHOWN: Final = 200  # characters of an error by which dead jobs are grouped
@@ -127,10 +139,19 @@ def with_latest_run(row: Row, job: Job, earlier: Iterable[Run], *, history: bool
     return Exported(job, [*earlier, latest])
 
 
-class JobReads:
-    """Base of the two dialects."""
+class Reads(StoreBase, ABC):
+    """The queries about jobs and workers, and the parts of a store. No method here writes or waits for a lock."""
 
-    is_shared: bool
+    queues: Queues
+    schedules: Schedules
+    alerts: Alerts
+    batches: Batches
+    webhooks: WebhookOutbox
+    samples: Samples
+    audit: AuditLog
+    dependencies: Resolver
+
+    is_shared: bool  # workers on several hosts use the database, so they store the output of their jobs in it
     jobs_table: str
     job_columns: str  # that `rows.job` reads: those of a job, and the first parents that it waits for
     tags_table: str
@@ -139,21 +160,98 @@ class JobReads:
     no_limit: int | None
     reads_at_once = False  # whether even long reads must not leave a statement open
 
-    def __init__(self, tx: Transactions) -> None:
-        self._tx = tx
-
     # ── differ between the dialects ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    @abstractmethod
+    def shown(self) -> str:
+        """The address, without secrets."""
+
+    @abstractmethod
     def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
         """The condition that the column has one of these values, and its parameters."""
-        raise NotImplementedError
 
     def bindable(self, text: str) -> str:
         """An argument of the command line may contain bytes that a database does not accept. It matches nothing, and neither does "?"."""
         return text.encode(errors="replace").decode()
 
-    def context(self, tx: Transactions) -> rows.Present:
-        raise NotImplementedError
+    @abstractmethod
+    def context(self, tx: Transactions) -> rows.Present: ...
+
+    @abstractmethod
+    def read_jobs(
+        self, text: str, values: Sequence[Any], *, plan_freely: bool = False
+    ) -> tuple[list[Row], rows.Present]: ...
+
+    @abstractmethod
+    def long_list(self, where: Filter, chosen: str, values: list[Any]) -> Iterator[Job]:
+        """For `jobs`. `chosen`: the selection, without the columns."""
+
+    def index_hint(self, where: Filter, sort: Sort) -> str:  # noqa: ARG002 # for SQLite
+        return ""
+
+    @abstractmethod
+    def is_drained(self, queues: tuple[str, ...] | None) -> bool:
+        """Whether, in those of these queues (None: all) that are not paused, no job is due, runs or waits for a retry, and all
+        dependencies are resolved. Held jobs do not count."""
+
+    @abstractmethod
+    def changed(self) -> bool:
+        """Whether another connection has written since the last call. Cheap enough for a hundred calls a second.
+
+        Raises StoreGone if the database was removed or replaced. Raises StoreTooNew if a newer queuectl has migrated the
+        schema: started runs may be settled, but no new ones started.
+        """
+
+    @abstractmethod
+    def backup(self, path: str) -> None:
+        """Write a consistent copy into a new file, while others continue to work."""
+
+    @abstractmethod
+    def ahead(self, job_id: str, *, queues: tuple[str, ...] | None, most: int) -> int:
+        """How many due jobs a worker of these queues (the first is served first; None: all, in one order) would claim before this
+        one. Counts up to `most`, so that the cost does not depend on the number of jobs. Raises JobNotFound."""
+
+    @abstractmethod
+    def examine(self) -> Health:
+        """Check the integrity of the database. Reads all of it, so it may take a while.
+
+        Raises an error if the check itself is impossible, such as StoreDamaged.
+        """
+
+    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def now_ms(self) -> int:
+        """The time of the clock that all times in this store are by: milliseconds since 1970-01-01 UTC."""
+        return self.tx.clock.now_ms()
+
+    def get(self, job_id: str) -> Job:
+        """The job with exactly this ID. Raises JobNotFound."""
+        text = f"select {self.job_columns} from {self.jobs_table} where id = {self.mark}"
+        found, context = self.read_jobs(text, (job_id,))
+        if not found:
+            raise errors.JobNotFound(job_id)
+        return rows.job(found[0], context)
+
+    def resolve(self, ref: str) -> str:
+        """The full ID for an ID, a unique prefix of one, or `last`. An exact ID wins over longer ones.
+
+        Raises JobNotFound, or AmbiguousId with up to five candidates.
+        """
+        if ref == "last":
+            last = self.tx.value("last_id")
+            if last is None:
+                raise errors.JobNotFound(ref)
+            return str(last)
+        # Every ID is ASCII; an argument of the command line may contain bytes that no database accepts.
+        if ref == "" or not ref.isascii() or "\0" in ref:
+            raise errors.JobNotFound(ref)
+        found = [str(id_) for (id_,) in self.tx.all("ids_from", {"ref": ref, "limit": MAX_CANDIDATES})]
+        if not found:
+            raise errors.JobNotFound(ref)
+        if found[0] == ref or len(found) == 1:
+            return found[0]
+        raise errors.AmbiguousId(ref, found)
 
     def jobs(
         self,
@@ -165,41 +263,30 @@ class JobReads:
         offset: int = 0,
         after: After | None = None,
     ) -> Iterator[Job]:
-        raise NotImplementedError
+        """The jobs that match, in bounded memory. Ties and `created` are ordered by enqueue.
 
-    # ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def now_ms(self) -> int:
-        return self._tx.clock.now_ms()
-
-    def get(self, job_id: str) -> Job:
-        with self._tx.snapshot():
-            found = self._tx.raw(f"select {self.job_columns} from {self.jobs_table} where id = {self.mark}", (job_id,))
-            if not found:
-                raise errors.JobNotFound(job_id)
-            return rows.job(found[0], self.context(self._tx))
-
-    def resolve(self, ref: str) -> str:
-        if ref == "last":
-            last = self._tx.value("last_id")
-            if last is None:
-                raise errors.JobNotFound(ref)
-            return str(last)
-        # Every ID is ASCII; an argument of the command line may contain bytes that no database accepts.
-        if ref == "" or not ref.isascii() or "\0" in ref:
-            raise errors.JobNotFound(ref)
-        found = [str(id_) for (id_,) in self._tx.all("ids_from", {"ref": ref, "limit": MAX_CANDIDATES})]
-        if not found:
-            raise errors.JobNotFound(ref)
-        if found[0] == ref or len(found) == 1:
-            return found[0]
-        raise errors.AmbiguousId(ref, found)
+        The selection and its order are of one moment. A long list is read page by page without a transaction in between: each job
+        is as it is when its page is read, and jobs that were removed or no longer match by then are omitted. The caller may
+        pause for any time, and may use the store. `after`: only jobs after that position.
+        """
+        order = Order(sort, where, descending=descending)
+        clause, values = self.where(where, None if after is None else order.condition(after, self.mark))
+        hint = self.index_hint(where, sort)
+        chosen = f"from {self.jobs_table}{hint}{clause}{order.clause} limit {self.mark} offset {self.mark}"
+        values += [self.no_limit if limit is None else limit, offset]
+        if (limit is not None and limit <= PAGE_SIZE) or 0 < len(where.ids) <= PAGE_SIZE:
+            found, context = self.read_jobs(f"select {self.job_columns} {chosen}", values, plan_freely=True)
+            for row in found:
+                yield rows.job(row, context)
+        else:
+            yield from self.long_list(where, chosen, values)
 
     def choose(self, where: Filter) -> list[Chosen]:
+        """The jobs that match, in the order of enqueue, as of one moment, with the fields that a bulk change needs."""
         clause, values = self.where(where)
         text = f"select id, state, held from {self.jobs_table}{clause} order by seq"
-        with self._tx.long_snapshot():
-            found = self._tx.raw(text, values)
+        with self.tx.long_snapshot():
+            found = self.tx.raw(text, values)
         return [Chosen(job_id, State(state), bool(held)) for job_id, state, held in found]
 
     def count(self, where: Filter = Filter()) -> int:
@@ -213,7 +300,7 @@ class JobReads:
                 if not where.states or state in where.states
             )
         clause, values = self.where(where)
-        return int(self._tx.raw(f"select count(*) from {self.jobs_table}{clause}", values, plan_freely=True)[0][0])
+        return int(self.tx.raw(f"select count(*) from {self.jobs_table}{clause}", values, plan_freely=True)[0][0])
 
     def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
         """A where clause and its values: all parts are constants and all values parameters. `after`: one more condition, and its values.
@@ -238,9 +325,13 @@ class JobReads:
         return clause, [value for _, values in found for value in values]
 
     def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
+        """The jobs that match in the order of enqueue, with their runs if requested, in bounded memory.
+
+        All of them as of one moment, however long the caller takes; it may use the store meanwhile.
+        """
         clause, values = self.where(where)
         text = f"select {LATEST_RUN}, {self.job_columns} from {self.jobs_table}{clause} order by seq"
-        with self._tx.read_pages(text, values, size=PAGE_SIZE) as (tx, pages):
+        with self.tx.read_pages(text, values, size=PAGE_SIZE) as (tx, pages):
             context = self.context(tx)
             for page in pages:
                 earlier: dict[int, list[Run]] = {}
@@ -253,29 +344,34 @@ class JobReads:
                     yield with_latest_run(row[:4], job, earlier.get(job.seq, ()), history=history)
 
     def history(self, job_id: str) -> list[Run]:
-        with self._tx.snapshot():
-            found = self._tx.raw(f"select seq from {self.jobs_table} where id = {self.mark}", (job_id,))
+        """All runs in order, including the current one."""
+        with self.tx.snapshot():
+            found = self.tx.raw(f"select seq from {self.jobs_table} where id = {self.mark}", (job_id,))
             if not found:
                 raise errors.JobNotFound(job_id)
             values = {"seq": found[0][0]}
-            earlier, latest = self._tx.each(("history", values), ("latest_run", values))
+            earlier, latest = self.tx.each(("history", values), ("latest_run", values))
         return [rows.run(row) for row in earlier + latest]
 
     def latest_runs(self, ids: Sequence[str]) -> list[LatestRun]:
-        found = self._tx.all("latest_runs", {"ids": self._tx.array(ids)})
+        """For those of these jobs that exist and have run."""
+        found = self.tx.all("latest_runs", {"ids": self.tx.array(ids)})
         return [LatestRun(row[0], row[1], rows.run(row[2:])) for row in found]
 
     def output(self, job_id: str, run: int, *, start: int = 0) -> list[Printed]:
+        """The stored output of a run, from byte `start` on, in order. The first piece may begin before that, and pieces may
+        overlap. At most OUTPUT_AT_ONCE pieces: fewer mean that there is no more yet."""
         values = {"id": job_id, "run": run, "start": start, "limit": OUTPUT_AT_ONCE}
-        return [Printed(at, bytes(data)) for at, data in self._tx.all("output", values)]
+        return [Printed(at, bytes(data)) for at, data in self.tx.all("output", values)]
 
     def running(self, worker: str) -> list[Claim]:
+        """The claims that this worker holds."""
         return [claim for claim, _ in self.running_claims(worker)]
 
     def running_claims(self, worker: str) -> list[tuple[Claim, bool]]:
         """The claims of a worker, each with whether a cancel is recorded."""
         found = []
-        for seq, id_, token, run, *rest, key, log, cancelled, depends_on, hooks, limits, secrets in self._tx.all(
+        for seq, id_, token, run, *rest, key, log, cancelled, depends_on, hooks, limits, secrets in self.tx.all(
             "running", {"worker": worker}
         ):
             of_job = {"depends_on": depends_on, "hooks": hooks, "limits": limits, "secrets": secrets}
@@ -286,72 +382,89 @@ class JobReads:
     def ended(
         self, state: State, *, before_ms: int, limit: int | None = None, host: str | None = None
     ) -> Iterator[Ended]:
+        """The jobs that ended in this final state then or before, the first to end first, in bounded memory.
+
+        With `host`: those that last ran there, nowhere, or on a host without a worker. The logs of the others can only be
+        reached by their own workers.
+        """
         name = "ended_completed" if state is State.COMPLETED else "ended"
         most = self.no_limit if limit is None else limit
         values = {"state": state.value, "before": before_ms, "limit": most, "host": host}
         if limit is not None or self.reads_at_once:
-            yield from map(Ended._make, self._tx.all(name, values))
+            yield from map(Ended._make, self.tx.all(name, values))
             return
-        with self._tx.read_pages(self._tx.sql[name], values, size=PAGE_SIZE, plan_freely=False) as (_, pages):
+        with self.tx.read_pages(self.tx.sql[name], values, size=PAGE_SIZE, plan_freely=False) as (_, pages):
             for page in pages:
                 yield from map(Ended._make, page)
 
     def ended_of(self, ids: Sequence[str], state: State, *, before_ms: int, host: str | None = None) -> list[Ended]:
-        values = {"ids": self._tx.array(ids), "state": state.value, "before": before_ms, "host": host}
-        return [Ended._make(row) for row in self._tx.all("ended_of", values)]
+        """The same for jobs with these IDs. The cost depends on their number only."""
+        values = {"ids": self.tx.array(ids), "state": state.value, "before": before_ms, "host": host}
+        return [Ended._make(row) for row in self.tx.all("ended_of", values)]
 
     def count_ended(self, state: State, *, before_ms: int) -> int:
-        return int(self._tx.value("count_ended", {"state": state.value, "before": before_ms}))
+        return int(self.tx.value("count_ended", {"state": state.value, "before": before_ms}))
 
     # ── counters and workers ────────────────────────────────────────────────────────────────────────────────────────
 
     def tally(self) -> dict[str, dict[State, int]]:
-        return tally_of(self._tx.all("tally"))
+        """Jobs by queue and state, for each queue that ever had a job. The cost does not depend on the number of jobs."""
+        return tally_of(self.tx.all("tally"))
 
     def totals(self) -> dict[str, dict[str, int]]:
-        return totals_of(self._tx.all("moves"))
+        """For each queue, how often each of these ever happened: enqueued, started, completed, failed, dead, retried, rescued.
+        They never decrease."""
+        return totals_of(self.tx.all("moves"))
 
     def oldest_waiting_ms(self) -> dict[str, int]:
+        """For each queue with a job that is due: how long the oldest one has waited."""
         now = self.now_ms()
-        return oldest_of(self._tx.all("oldest_waiting", {"now": now}), now_ms=now)
+        return oldest_of(self.tx.all("oldest_waiting", {"now": now}), now_ms=now)
 
     def durations(self) -> tuple[Spread, Spread]:
-        ran, waited = self._tx.each(("durations", ()), ("waits", ()), plan_freely=True)
+        """Run time and waiting time of the completed jobs."""
+        ran, waited = self.tx.each(("durations", ()), ("waits", ()), plan_freely=True)
         return (
             spread((value, times) for _, value, times in ran),
             spread((value, times) for _, value, times in waited),
         )
 
     def throughput(self) -> Throughput:
+        """Jobs completed in the last minute, hour and day."""
         now = self.now_ms()
-        found = self._tx.each(*(("completed_since", {"since": now - span}) for span in _THROUGHPUT_MS))
+        found = self.tx.each(*(("completed_since", {"since": now - span}) for span in _THROUGHPUT_MS))
         return Throughput(*(int(count[0][0]) for count in found))
 
     def average_attempts(self) -> float | None:
-        average = self._tx.value("average_attempts", plan_freely=True)
+        average = self.tx.value("average_attempts", plan_freely=True)
         return None if average is None else float(average)
 
     def workers(self, *, busy: bool = True) -> list[Worker]:
-        return [rows.worker(row) for row in self._tx.all("workers", {"busy": busy})]
+        """The registered workers. `busy`: also count the jobs that each holds; else 0."""
+        return [rows.worker(row) for row in self.tx.all("workers", {"busy": busy})]
 
     # ── diagnostics ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def dead_by_error(self, *, limit: int, most: int = MAX_DEAD_GROUPED) -> list[Deaths]:
+        """Dead jobs by error, the most frequent first, among the `most` that died last."""
         values = {"limit": limit, "most": most, "shown": ERROR_SHOWN}
-        return [Deaths(*row) for row in self._tx.all("dead_by_error", values, plan_freely=True)]
+        return [Deaths(*row) for row in self.tx.all("dead_by_error", values, plan_freely=True)]
 
     def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
-        return [Link.of(row) for row in self._tx.all("parents", {"ids": self._tx.array(ids), "limit": limit})]
+        """The dependencies of these jobs, as far as the parents still exist; in the order of enqueue."""
+        return [Link.of(row) for row in self.tx.all("parents", {"ids": self.tx.array(ids), "limit": limit})]
 
     def children(self, ids: Sequence[str], *, limit: int) -> list[Link]:
-        return [Link.of(row) for row in self._tx.all("children", {"ids": self._tx.array(ids), "limit": limit})]
+        """The jobs that depend on these; in the order of enqueue."""
+        return [Link.of(row) for row in self.tx.all("children", {"ids": self.tx.array(ids), "limit": limit})]
 
     def is_cancel_requested(self, job_id: str) -> bool:
+        """Whether a cancel is recorded for the current run. Raises JobNotFound."""
         return self.position(job_id)[1]
 
     def position(self, job_id: str) -> tuple[Position, bool]:
         """The position of a job, and whether a cancel is recorded for it."""
-        row = self._tx.one("place", {"id": job_id})
+        row = self.tx.one("place", {"id": job_id})
         if row is None:
             raise errors.JobNotFound(job_id)
         return Position(*row[:3]), bool(row[3])

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.jobs.dependencies import parse_dependencies
 from queuectl.jobs.model import Claim, Job, Run, Worker
-from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled
+from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled, settle_cancelled
 from queuectl.jobs.priority import Ageing, Standing, effective_priority
 from queuectl.jobs.queue_limits import QueueLoad
 from queuectl.jobs.resources import Usage
 from queuectl.jobs.retry import allowed_failures
-from queuectl.jobs.states import State
+from queuectl.jobs.states import WAITING, State
 from queuectl.jobs.wait_reason import reason
 from queuectl.store.types import Row
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import from_ms
 
 if TYPE_CHECKING:
-    from queuectl.store.types import End
+    from queuectl.store.types import End, Span, Start
 
 # The columns that `job` reads, in its order.
 JOB_COLUMNS: Final = (
@@ -176,8 +176,27 @@ def _moment(ms: int | None) -> datetime | None:
     return None if ms is None else from_ms(ms)
 
 
+class Settled(NamedTuple):
+    """The parameters of `settle` about the settlement of a run. Plain text and numbers: sqlite3 searches for an adapter for anything else,
+    half a microsecond each."""
+
+    seq: int
+    token: str
+    is_cancel: int
+    state: str
+    ending: str | None
+    waits: int
+    is_due: int
+    retry_at: int | None
+    attempts: int
+    crashes: int
+    exit_code: int | None
+    signal: int | None
+    error: str | None
+
+
 class RunResult(NamedTuple):
-    """The columns of a run that has ended. None: keep the value in the row of the job."""
+    """The parameters of `settle` about the process of a run. None: keep the value in the row of the job."""
 
     started_at: int | None
     finished_at: int
@@ -189,33 +208,49 @@ class RunResult(NamedTuple):
     log: str | None = None
 
 
+def settled(claim: Claim, settlement: Settlement, *, now: int, is_cancel: bool) -> Settled:
+    waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
+    return Settled(
+        claim.seq, claim.token, int(is_cancel), str(settlement.state),
+        None if settlement.ending is None else str(settlement.ending), int(waits), int(waits and retry_in == 0),
+        now + retry_in if settlement.state is State.FAILED else None, settlement.attempts, settlement.crashes,
+        settlement.exit_code, settlement.signal, settlement.error,
+    )  # fmt: skip
+
+
 def run_result(end: End, *, now: int) -> RunResult:
-    started_at, duration = now - to_milliseconds(end.age), to_milliseconds(end.duration)
+    started_at, duration = now - _milliseconds(end.age), _milliseconds(end.duration)
     # As a JSON list: no query selects by these numbers.
     usage = None if end.usage is None else f"[{','.join(map(str, end.usage.known))}]"
-    return RunResult(
-        started_at,
-        started_at + duration,
-        duration,
-        end.pid,
-        end.log_from,
-        end.log_to,
-        usage,
-        log_of(end.claim, end.log_from),
-    )
+    log = _log_of(end.claim, end.log_from)
+    return RunResult(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage, log)
 
 
-def log_of(claim: Claim, log_from: int | None) -> str | None:
+def lost_result(claim: Claim, span: Span, *, now: int) -> RunResult:
+    """Of a run whose worker is dead. `span`: its output."""
+    return RunResult(None, now, None, None, *span, log=_log_of(claim, span.log_from))
+
+
+def started(start: Start, *, now: int) -> dict[str, Any]:
+    """The parameters of `start`."""
+    started_at = now - _milliseconds(start.age)
+    of_run = {"seq": start.claim.seq, "token": start.claim.token, "pid": start.pid, "started_at": started_at}
+    return {**of_run, "log": _log_of(start.claim, start.log_from), "log_from": start.log_from}
+
+
+def _log_of(claim: Claim, log_from: int | None) -> str | None:
     """The log of the job, None to keep the value in its row: this run has printed nothing."""
     return None if log_from is None else claim.log
 
 
-def exit_of(settlement: Settlement) -> Exited | Signalled | None:
-    """How the process of a settled run ended; None if there was none."""
-    if settlement.signal is not None:
-        return Signalled(settlement.signal)
-    return None if settlement.exit_code is None else Exited(settlement.exit_code)
+def cancelled(end: End) -> Settlement:
+    """The settlement of an end if a cancel was recorded before it."""
+    found = end.settlement
+    if found.ending is Ending.CANCELLED:
+        return found
+    how: Exited | Signalled | None = None if found.exit_code is None else Exited(found.exit_code)
+    return settle_cancelled(end.claim, how if found.signal is None else Signalled(found.signal))
 
 
-def to_milliseconds(seconds: float) -> int:
+def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)

@@ -83,42 +83,16 @@ def read_schedule(row: Row) -> Schedule:
 
 def schedule_values(one: Schedule) -> dict[str, Any]:
     """The parameters of `add_schedule` and `change_schedule`."""
-    return {
-        "name": one.name,
-        "expression": one.expression,
-        "tz": one.tz,
-        "anchor_at": one.anchor_ms,
-        "fields": json.dumps(one.fields),
-        "overlap": one.overlap.value,
-        "catch_up": one.catch_up,
-        "jitter_ms": one.jitter_ms,
-        "until_at": one.until_ms,
-        "paused": one.is_paused,
-        "created_at": one.created_ms,
-        "updated_at": one.updated_ms,
-        "tick_at": one.tick_ms,
-        "start_at": one.start_ms,
-        "look_at": one.look_ms,
-        "last_at": one.last_ms,
-        "waiting": one.waiting,
-    }
+    return {**one._asdict(), "fields": json.dumps(one.fields), "overlap": one.overlap.value}
 
 
 def run_values(name: str, run: RunDecision, *, now_ms: int) -> dict[str, Any]:
-    """The parameters of `add_tick`."""
-    return {
-        "schedule": name,
-        "at": run.at_ms,
-        "by_hand": run.is_by_hand,
-        "now": now_ms,
-        "job": None if run.job is None else run.job.id,
-        "reason": run.reason,
-        "times": run.times,
-    }
+    """The parameters of `add_schedule_run`."""
+    return {**run._asdict(), "schedule": name, "now": now_ms, "job": None if run.job is None else run.job.id}
 
 
 def past_run(row: Row) -> PastRun:
-    """From the columns of `ticks`."""
+    """From the columns of `schedule_runs`."""
     found = PastRun._make(row)
     return found._replace(is_by_hand=bool(found.is_by_hand), state=None if found.state is None else State(found.state))
 
@@ -129,21 +103,29 @@ class Schedules:
         self._enqueuer = enqueuer
         self._resolver = resolver
 
-    def schedules(self) -> list[Schedule]:
+    def all(self) -> list[Schedule]:
+        """All schedules, by name."""
         return [read_schedule(row) for row in self._tx.all("schedules")]
 
-    def schedule(self, name: str) -> Schedule:
+    def get(self, name: str) -> Schedule:
+        """Raises ScheduleNotFound."""
         return self._read("schedule", name)
 
-    def schedule_runs(self, name: str, *, limit: int, fired: bool = False) -> list[PastRun]:
-        return [past_run(row) for row in self._tx.all("ticks", {"schedule": name, "fired": fired, "limit": limit})]
+    def runs(self, name: str, *, limit: int, fired: bool = False) -> list[PastRun]:
+        """The past runs of a schedule, the latest first; `fired`: only those that enqueued a job. At most RUNS_KEPT are
+        kept."""
+        return [
+            past_run(row) for row in self._tx.all("schedule_runs", {"schedule": name, "fired": fired, "limit": limit})
+        ]
 
-    def schedule_checks(self, *, limit: int) -> list[ScheduleCheck]:
+    def checks(self, *, limit: int) -> list[ScheduleCheck]:
+        """The schedules that have to be evaluated next, the earliest first."""
         now = self._tx.clock.now_ms()
-        return [ScheduleCheck(name, max(0, at - now)) for name, at in self._tx.all("looks", {"limit": limit})]
+        return [ScheduleCheck(name, max(0, at - now)) for name, at in self._tx.all("schedule_checks", {"limit": limit})]
 
     @retry_conflicts
-    def add_schedule(self, schedule: Schedule) -> None:
+    def add(self, schedule: Schedule) -> None:
+        """Raises ScheduleExists if the name is taken."""
         with self._tx.write(notify=True):
             self.insert(schedule)
             self._tx.record(scheduled(None, schedule))
@@ -154,7 +136,14 @@ class Schedules:
             raise ScheduleExists(schedule.name)
 
     @retry_conflicts
-    def change_schedule(self, name: str, rule: Rule) -> ScheduleChange | None:
+    def change(self, name: str, rule: Rule) -> ScheduleChange | None:
+        """Let `rule` decide about a schedule, and write its decision: the schedule, its runs and their jobs, in one transaction
+        that excludes other decisions about it. Returns what was written, None if the rule returned None. Raises
+        ScheduleNotFound.
+
+        A run that was decided before is skipped, with its job, so each is enqueued once. The rule may be called again after a
+        conflict with another transaction.
+        """
         try:
             with self._tx.write("hold_ageing", notify=True) as transitions:
                 change, written = self._apply(name, rule, transitions)
@@ -167,25 +156,27 @@ class Schedules:
     def _apply(self, name: str, rule: Rule, transitions: Transitions) -> tuple[ScheduleChange, list[RunDecision]]:
         schedule, now = self._read(self._tx.locked_schedule, name), self._tx.clock.now_ms()
         values = {"name": name, "waiting": schedule.waiting, "limit": MAX_UNFINISHED_READ}
-        unfinished = tuple(UnfinishedJob(id_, bool(held)) for id_, held in self._tx.all("unended", values))
+        unfinished = tuple(UnfinishedJob(id_, bool(held)) for id_, held in self._tx.all("unfinished_jobs", values))
         change = rule(ScheduleView(schedule, now, unfinished))
         if change is None:
             raise _Unchanged
         self._tx.execute("change_schedule", schedule_values(change.schedule))
         if change.release is not None:
-            self._tx.execute("free_waiting", {"id": change.release, "now": now})
+            self._tx.execute("release_job", {"id": change.release, "now": now})
         written = self._write_runs(name, change.ticks, now, transitions)
         self._tx.record(scheduled(schedule, change.schedule))
         self._tx.record(run_by_hand(written))
         return change, written
 
     @retry_conflicts
-    def remove_schedule(self, name: str) -> None:
+    def remove(self, name: str) -> None:
+        """Also removes its past runs. Its jobs stay; one that was held back until earlier ones ended is released. Raises
+        ScheduleNotFound."""
         with self._tx.write(notify=True):
             schedule = self._read(self._tx.locked_schedule, name)
             self._tx.execute("remove_schedule", {"name": name})
             if schedule.waiting is not None:
-                self._tx.execute("free_waiting", {"id": schedule.waiting, "now": self._tx.clock.now_ms()})
+                self._tx.execute("release_job", {"id": schedule.waiting, "now": self._tx.clock.now_ms()})
             self._tx.record(scheduled(schedule, None))
 
     def _read(self, statement: str, name: str) -> Schedule:
@@ -204,12 +195,12 @@ class Schedules:
         if keys := keys_of(run.job for run in runs if run.job is not None):
             self._tx.lock_keys(keys)
             runs, replaced = apply_unique_keys(runs, self._tx.holders(keys), now_ms=now)
-        written = [run for run in runs if self._tx.execute("add_tick", run_values(name, run, now_ms=now))]
+        written = [run for run in runs if self._tx.execute("add_schedule_run", run_values(name, run, now_ms=now))]
         jobs = [run.job for run in written if run.job is not None]
         self._enqueuer.add(jobs, [str(job.id) for job in jobs], transitions, replaced=replaced)
         for run in written:
             if run.job is not None:
-                self._tx.execute("mark_fired", {"name": name, "held": run.is_held, "id": run.job.id})
+                self._tx.execute("mark_scheduled", {"name": name, "held": run.is_held, "id": run.job.id})
         if written:
-            self._tx.execute("trim_ticks", {"schedule": name, "keep": RUNS_KEPT - 1})
+            self._tx.execute("trim_schedule_runs", {"schedule": name, "keep": RUNS_KEPT - 1})
         return written

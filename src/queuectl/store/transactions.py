@@ -224,6 +224,24 @@ class Transactions:
         return int(self.value("last_seq"))
 
 
+class StoreBase:
+    """What every store has: a connection, and the stored settings."""
+
+    def __init__(self, tx: Transactions) -> None:
+        self.tx = tx
+
+    def close(self) -> None:
+        self.tx.close()
+
+    def config(self) -> dict[str, str]:
+        """The stored settings, as text."""
+        return self.tx.config()
+
+    def queue_defaults(self) -> QueueDefaults:
+        """The defaults that queues have for their jobs."""
+        return self.tx.queue_defaults()
+
+
 def read_ageing(stored: str | None) -> Ageing:
     return Strict() if stored is None else parse_ageing(stored, subject="ageing")
 

@@ -7,10 +7,11 @@ on reading and filled in on writing.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from queuectl.errors import BatchDiffers
 from queuectl.errors.jobs import ParentNotFound
@@ -21,20 +22,18 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.priority import Ageing, Standing, rank
 from queuectl.jobs.queue_limits import QueueSettings
 from queuectl.jobs.states import State, is_final
-from queuectl.store.admin import QueueAdmin, update_key_limits
-from queuectl.store.alerts import Alerts
-from queuectl.store.batches import Batches, pack_job
-from queuectl.store.dependencies import EdgeRow, ParentState, Resolver, read_parents
-from queuectl.store.reads import JobReads
-from queuectl.store.schedules import Schedules
+from queuectl.store.batches import pack_job
+from queuectl.store.dependencies import EdgeRow, ParentState, read_parents
+from queuectl.store.queues import update_key_limits
 from queuectl.store.transactions import OUTSIDE, Transactions, Transitions
-from queuectl.store.types import CompletionJob, Filter, Row
+from queuectl.store.types import Filter, Row
 from queuectl.store.unique import lock_holders, refuse_taken
 
 if TYPE_CHECKING:
     from queuectl.alerts.rules import Alert
     from queuectl.cron.schedule import Schedule
     from queuectl.jobs.spec import NewJob
+    from queuectl.store.store import Store
 
 
 class Table(NamedTuple):
@@ -59,7 +58,7 @@ TABLES: Final = (
     Table("edges", "child, parent"),
     Table("moves", "queue, was, now, ending"),
     Table("schedules", "name"),
-    Table("ticks", "schedule, at, by_hand"),
+    Table("schedule_runs", "schedule, at, by_hand"),
     Table("alerts", "name"),
     Table("requests", "key"),
     Table("webhook_outbox", "at, job, run, event"),
@@ -69,18 +68,6 @@ TABLES: Final = (
     Table("sampling", "one"),
     Table("audit", "seq"),
 )
-
-
-class Definitions(Protocol):
-    """Everything in a store that an export contains besides jobs."""
-
-    def rules(self) -> dict[str, QueueSettings]: ...
-
-    def schedules(self) -> list[Schedule]: ...
-
-    def alerts(self) -> list[Alert]: ...
-
-    def completion_jobs(self) -> dict[str, CompletionJob]: ...
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -176,57 +163,43 @@ def edge_rows(record: ImportRecord, present: Mapping[str, ParentState]) -> Itera
 # ── import ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class ImportParts(NamedTuple):
-    reads: JobReads
-    queues: QueueAdmin
-    schedules: Schedules
-    alerts: Alerts
-    batches: Batches
-    resolver: Resolver
-
-
-class Importer:
+class Importer(ABC):
     """An import: one transaction. Base of the two dialects."""
 
-    def __init__(self, tx: Transactions, parts: ImportParts, transitions: Transitions) -> None:
-        self._tx = tx
-        self._parts = parts
+    def __init__(self, store: Store, transitions: Transitions) -> None:
+        self.store = store
+        self._tx = store.tx
         self._transitions = transitions
         self.imported: list[str] = []  # IDs and names, for the audit entry
-        self.now_ms = parts.reads.now_ms
-        self.rules = parts.queues.rules
-        self.schedules = parts.schedules.schedules
-        self.alerts = parts.alerts.alerts
-        self.completion_jobs = parts.batches.completion_jobs
+        self._last_ids: list[str] = []
+        self.now_ms = store.now_ms
 
-    def take_seqs(self, count: int) -> tuple[Ageing, Sequence[int]]:
-        raise NotImplementedError
+    @abstractmethod
+    def take_seqs(self, count: int) -> tuple[Ageing, Sequence[int]]: ...
 
-    def insert_rows(self, jobs: Sequence[Row], runs: Sequence[Row], tags: Sequence[Row]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def insert_rows(self, jobs: Sequence[Row], runs: Sequence[Row], tags: Sequence[Row]) -> None: ...
 
-    def insert_links(self, edges: Sequence[EdgeRow]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def insert_links(self, edges: Sequence[EdgeRow]) -> None: ...
 
-    def refuse_duplicate(self, exc: Exception, ids: Sequence[str]) -> None:
-        """Raise DuplicateId if that is the reason for this error of `insert_rows`."""
-
-    def refuse_duplicate_commit(self, exc: Exception) -> None:
-        """Raise DuplicateId if that is the reason for this error of the transaction."""
+    @abstractmethod
+    def refuse_duplicate(self, exc: Exception) -> None:
+        """After the transaction failed with this error: raise DuplicateId if that is the reason."""
 
     def set_rules(self, queue: str, rules: QueueSettings) -> None:
         """Replace all rules of a queue. Requires an import with `rules`."""
-        self._parts.queues.write_rules(queue, self._parts.queues.lock_rules(queue), rules)
+        self.store.queues.write_rules(queue, self.store.queues.lock_rules(queue), rules)
         self.imported.append(queue)
 
     def add_schedule(self, schedule: Schedule) -> None:
         """Raises ScheduleExists if the name is taken."""
-        self._parts.schedules.insert(schedule)
+        self.store.schedules.insert(schedule)
         self.imported.append(schedule.name)
 
     def add_alert(self, alert: Alert) -> None:
         """Raises AlertExists if the name is taken."""
-        self._parts.alerts.insert(alert)
+        self.store.alerts.insert(alert)
         self.imported.append(alert.name)
 
     def complete_with(self, batch: str, job: NewJob) -> None:
@@ -238,7 +211,7 @@ class Importer:
 
     def present(self, ids: Sequence[str]) -> dict[str, Job]:
         """Those of these jobs, at most a page of them, that exist."""
-        return {job.id: job for job in self._parts.reads.jobs(Filter(ids=tuple(ids)))} if ids else {}
+        return {job.id: job for job in self.store.jobs(Filter(ids=tuple(ids)))} if ids else {}
 
     def add(self, records: Sequence[ImportRecord]) -> None:
         """Insert jobs with their history after all others, in this order. Raises DuplicateId if an ID is taken."""
@@ -254,15 +227,11 @@ class Importer:
             for seq, record in numbered
             for run in record.earlier
         ]
-        ids = [record.id for record in records]
-        try:
-            self.insert_rows(jobs, runs, [(tag, seq) for seq, record in numbered for tag in record.tags])
-        except Exception as exc:
-            self.refuse_duplicate(exc, ids)
-            raise
+        self._last_ids = [record.id for record in records]
+        self.insert_rows(jobs, runs, [(tag, seq) for seq, record in numbered for tag in record.tags])
         for batch, count in sorted(Counter(record.batch for record in records if record.batch is not None).items()):
             self._tx.value("join_batch", {"name": batch, "jobs": count, "now": now})
-        self.imported += ids
+        self.imported += self._last_ids
         for record in records:
             self._transitions.add(record.queue, OUTSIDE, record.state)
 
@@ -277,7 +246,7 @@ class Importer:
 # ── copy ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Dump:
+class Dump(ABC):
     """A store as of one moment, however long the caller takes. Base of the two dialects."""
 
     prefix = ""  # of table names
@@ -294,9 +263,9 @@ class Dump:
     def running(self) -> int:
         return int(self._tx.raw(f"select count(*) from {self.prefix}jobs where state = 'processing'")[0][0])
 
+    @abstractmethod
     def columns(self, table: Table) -> Sequence[str]:
         """The columns that both dialects have."""
-        raise NotImplementedError
 
     def select(self, table: Table) -> str:
         return f"select {', '.join(self.columns(table))} from {self.prefix}{table.name}"
@@ -309,7 +278,7 @@ class Dump:
         yield from self._tx.pages(f"{self.select(table)} order by {table.order}", size=table.page)
 
 
-class Load:
+class Load(ABC):
     """A store to be filled, in one transaction that excludes other writers. Base of the two dialects."""
 
     prefix = ""
@@ -336,8 +305,8 @@ class Load:
         for name in tables:
             self._tx.raw_execute(f"delete from {self.prefix}{name}")
 
-    def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def add(self, table: Table, columns: Sequence[str], rows: Iterable[Row]) -> None: ...
 
     def add_transitions(self, moves: Sequence[Row]) -> None:
         """Add state transitions to the copied counters, see store/transactions.py."""
@@ -351,9 +320,9 @@ class Load:
         if self._records:
             self._tx.record(act)
 
+    @abstractmethod
     def continue_after(self, last_seq: int) -> None:
         """Let sequence numbers continue after this one."""
-        raise NotImplementedError
 
     def finish(self, *, last_seq: int) -> None:
         """When all rows are inserted: sequence numbers continue after `last_seq`, and the settings take effect."""
@@ -364,29 +333,42 @@ class Load:
         update_key_limits(self._tx)
 
 
-class Transfers:
-    """Base of the two dialects."""
+class Transfers(ABC):
+    """Import, and copies of a whole store. Base of the two dialects."""
 
-    def __init__(self, tx: Transactions, parts: ImportParts) -> None:
-        self._tx = tx
-        self._parts = parts
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tx = store.tx
 
-    def new_importer(self, transitions: Transitions) -> Importer:
-        raise NotImplementedError
+    @abstractmethod
+    def new_importer(self, transitions: Transitions) -> Importer: ...
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Equal for two stores if they are the same database, whatever their addresses."""
+
+    @abstractmethod
+    def dump(self) -> AbstractContextManager[Dump]: ...
+
+    @abstractmethod
+    def load(self) -> AbstractContextManager[Load]:
+        """Commits at the end; any exception rolls back."""
 
     @contextmanager
     def importer(self, settings: Mapping[str, str], *, rules: bool = False) -> Iterator[Importer]:
+        """Import jobs and these settings, with `rules` also queue rules: all or nothing. Commits at the end; any exception rolls
+        back."""
         # Ranks are computed by a rule that must not change meanwhile; changing it, or a limit, needs an exclusive lock.
         lock = "change_ageing" if rules or "ageing" in settings else "hold_ageing"
         importer = None
         try:
             with self._tx.write(lock, notify=True, seconds=self._tx.long_seconds) as transitions:
-                self._parts.queues.write_config(settings)
+                self._store.write_config(settings)
                 importer = self.new_importer(transitions)
                 yield importer
                 self._tx.record(Act("import", [*settings, *importer.imported]))
         except Exception as exc:
             if importer is not None:
-                importer.refuse_duplicate_commit(exc)
+                importer.refuse_duplicate(exc)
             raise
-        self._parts.resolver.try_to_resolve_all()
+        self._store.dependencies.try_to_resolve_all()

@@ -124,7 +124,7 @@ class ClaimRequest(NamedTuple):
     host: str
     logs: str  # the directory for the logs of the jobs
     shares: tuple[int, ...] | None = None  # jobs of each queue that go first; the rest is filled in their order
-    calls: int = 0  # webhook deliveries to claim in addition to `limit`
+    webhooks: int = 0  # webhook deliveries to claim in addition to `limit`
 
 
 class Start(NamedTuple):
@@ -135,11 +135,6 @@ class Start(NamedTuple):
     pid: int
     age: float
     log_from: int | None = None
-
-    @property
-    def log(self) -> str | None:
-        """The log of the job, which begins with its first output."""
-        return None if self.log_from is None else self.claim.log
 
 
 class End(NamedTuple):
@@ -173,7 +168,7 @@ class Exchange(NamedTuple):
         int | None
     )  # until a waiting job comes due or a rate limit lets one start; None: no job waits for a time
     more: bool  # there may be more to claim or to promote right now
-    more_calls: bool = False  # the same for webhook deliveries
+    more_webhooks: bool = False  # the same for webhook deliveries
     undecided: bool = False  # some dependencies are not resolved yet: call again at once
 
 

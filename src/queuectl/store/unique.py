@@ -63,11 +63,6 @@ class UniquePlan:
     def replaced(self) -> list[str]:
         return [old for pairs in self._replaced for old, _ in pairs]
 
-    @property
-    def given_ids(self) -> list[str]:
-        """The IDs of inserted jobs that the caller chose."""
-        return [self._ids[index] for index in self._inserted if self._jobs[index].id is not None]
-
     def groups(self, seqs: Sequence[int]) -> list[InsertGroup]:
         """`seqs`: a sequence number for each inserted job, in the order of the call."""
         seq_of = dict(zip(self._inserted, seqs, strict=True))

@@ -12,6 +12,10 @@ from typing import Any, Final, NamedTuple
 from queuectl.jobs.model import Claim, Worker
 from queuectl.jobs.outcome import Settlement
 from queuectl.jobs.spec import NewJob
+from queuectl.store import rows
+from queuectl.store.conflicts import retry_conflicts
+from queuectl.store.enqueue import EnqueueSteps, new_job_ids
+from queuectl.store.transactions import Transactions
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.webhooks.rules import (
     DELIVER_PROGRAM,
@@ -47,15 +51,8 @@ class OutboxRow(NamedTuple):
 def outbox_rows(claim: Claim, settlement: Settlement, *, now_ms: int) -> list[dict[str, Any]]:
     """The parameters of `add_delivery`."""
     return [
-        {
-            "job": claim.id,
-            "run": claim.run,
-            "event": delivery.event.value,
-            "url": delivery.hook.url,
-            "origin": delivery.hook.origin.value,
-            "at": now_ms,
-        }
-        for delivery in deliveries_for(unpack_hooks(claim.hooks), settlement)
+        OutboxRow(now_ms, claim.id, claim.run, one.event.value, one.hook.url, one.hook.origin.value)._asdict()
+        for one in deliveries_for(unpack_hooks(claim.hooks), settlement)
     ]
 
 
@@ -83,3 +80,21 @@ def delivery_job(
     """A job of the queue of webhook deliveries."""
     retries = (DELIVERY_RETRIES, False, 2.0, DELIVERY_TIMEOUT_MS)
     return NewJob(command, argv, None, WEBHOOK_QUEUE, 0, *retries, None, None, cwd, env, (tag,))
+
+
+class WebhookOutbox:
+    def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
+        self._tx = tx
+        self._enqueuer = enqueuer
+
+    def enqueue(self) -> int:
+        """Enqueue deliveries for ended runs, some at a time: once per webhook. Returns how many. Cheap if there is none."""
+        return self._enqueue() if self._tx.value("has_deliveries") else 0
+
+    @retry_conflicts
+    def _enqueue(self) -> int:
+        with self._tx.write("hold_ageing", notify=True) as transitions:
+            workers = [rows.worker(row) for row in self._tx.all("workers", {"busy": False})]
+            jobs = deliveries(self._tx.all("take_deliveries", {"limit": MAX_DELIVERIES_PER_STEP}), workers)
+            self._enqueuer.add(jobs, new_job_ids(len(jobs)), transitions)
+        return len(jobs)

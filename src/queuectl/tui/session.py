@@ -15,7 +15,7 @@ from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Status
 from queuectl.operations.queues import QueueView, list_queues
 from queuectl.store.open import store_path, store_shown
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
 from queuectl.store_threads import StorePool, StoreSession
 

@@ -248,13 +248,13 @@ def sample_minute(session: WebSession) -> float:
     if not session.has_store:
         return SAMPLE_RETRY_SECONDS
     store = session.open_store()
-    store.sample()
+    store.samples.record()
     now_ms = store.now_ms()
     return (Span.MINUTE.begin(now_ms) + Span.MINUTE.ms - now_ms) / 1000
 
 
 def check_alerts(session: WebSession) -> float:
-    if session.has_store and session.reads.alerts():
+    if session.has_store and session.reads.alerts.all():
         for sent in alert_delivery(session).check():
             if sent.error is not None:
                 _log.warning("the notification of the alert %s failed: %s", sent.alert.name, sent.error.message)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, JobNotFound
 from queuectl.settings import Settings
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.webhooks.rules import Origin, WebhookEvent, parse_url
 
 if TYPE_CHECKING:
@@ -119,4 +120,4 @@ class WebhookTask:
         self._store = store
 
     def step(self, now: float) -> float:
-        return now if self._store.enqueue_webhooks() else now + CHECK_INTERVAL
+        return now if self._store.webhooks.enqueue() else now + CHECK_INTERVAL

@@ -12,7 +12,7 @@ from queuectl.jobs.audit import Actor
 from queuectl.process.adopted import Adoption
 from queuectl.process.client import Processes
 from queuectl.settings import Settings
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.worker.slots import Secrets
 from queuectl.worker.store_retry import HasFileno, Standby

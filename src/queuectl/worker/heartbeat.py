@@ -10,7 +10,7 @@ from typing import Final
 from queuectl.errors import StoreRefused
 from queuectl.events import WakeUpSilent
 from queuectl.settings import Settings
-from queuectl.store.protocol import Wakeup
+from queuectl.store.claims import Wakeup
 from queuectl.store.types import NewWorker, Span
 from queuectl.worker.config import WorkerConfig, WorkerContext
 from queuectl.worker.signals import SignalPipe
@@ -41,7 +41,7 @@ class Heartbeat:
         )
         self._sent_at = self._context.clock.monotonic()
         deadline = self._sent_at + patience
-        while (wakeup := self._retry.write(lambda: self._store.register(worker))) is None:
+        while (wakeup := self._retry.write(lambda: self._store.claims.register(worker))) is None:
             is_late = self._context.clock.monotonic() >= deadline or self._signals.stops > 0
             # A worker that starts has to be granted what is refused. One that was declared lost has jobs of its own to watch.
             is_refused = math.isfinite(patience) and isinstance(self._retry.last, StoreRefused)
@@ -56,7 +56,7 @@ class Heartbeat:
     def send(self, *, slots: int, stopping: bool) -> bool | None:
         """Whether the store still knows us, None if it cannot be asked."""
         now = self._context.clock.monotonic()
-        known = self._retry.write(lambda: self._store.heartbeat(self._config.id, slots=slots, stopping=stopping))
+        known = self._retry.write(lambda: self._store.claims.heartbeat(self._config.id, slots=slots, stopping=stopping))
         if known:
             self._sent_at = now
             self._log_silence()
@@ -79,7 +79,9 @@ class Heartbeat:
         """Give back the jobs, by token, of runs whose end is unknown or that were taken from us, now that no process of them is left. The
         worker that took them may be dead, too. False if the store cannot be asked."""
         own, only = self._config.id, frozenset(spans)
-        lost = self._retry.write(lambda: self._store.rescue(own, max_crashes=max_crashes, spans=spans, only=only))
+        lost = self._retry.write(
+            lambda: self._store.claims.rescue(own, max_crashes=max_crashes, spans=spans, only=only)
+        )
         return lost is not None
 
     def deregister(self) -> None:
@@ -102,7 +104,7 @@ class Heartbeat:
             self._context.emit(WakeUpSilent(why))
 
     def _retire(self) -> bool:
-        self._store.retire(self._config.id)
+        self._store.claims.retire(self._config.id)
         return True
 
     def _pause(self) -> None:

@@ -230,7 +230,7 @@ class Worker:
         # While starts are paused, nothing was asked for, and nothing is known.
         is_paused = now < self._executor.start_pause.until
         self._may_have_jobs = written.more or is_paused or (self._may_have_jobs and not slots)
-        self._may_have_webhooks = written.more_calls or (self._may_have_webhooks and not webhooks)
+        self._may_have_webhooks = written.more_webhooks or (self._may_have_webhooks and not webhooks)
         self._is_undecided = written.undecided
         claims: Sequence[Claim] = written.claims
         if any(claim.parents for claim in claims):
@@ -292,7 +292,7 @@ class Worker:
             return None
         claim = self._claim_request(free)
         written = self._retry.write(
-            lambda: self._store.exchange(config.id, starts=started, outputs=pieces, ends=ends, claim=claim)
+            lambda: self._store.claims.exchange(config.id, starts=started, outputs=pieces, ends=ends, claim=claim)
         )
         if written is not None:
             self._executor.note_exchange(clock.monotonic() - now)
@@ -354,7 +354,7 @@ class Worker:
         """Another process has written to the store: there may be jobs, or a request to cancel or stop. Maintenance tasks wait for the next
         poll: most writes are none of their business."""
         self._may_have_jobs = True
-        orders = self._retry.read(lambda: self._store.orders(self._config.id))
+        orders = self._retry.read(lambda: self._store.claims.orders(self._config.id))
         if orders is None or not orders.known:  # the next heartbeat notices it
             return
         self._executor.cancel(orders.cancels, now)

@@ -16,7 +16,7 @@ from queuectl.logs import parent_logs
 from queuectl.logs.follow import Fetched, StoredRun
 from queuectl.logs.reader import Log, Span, before_end_marker, open_log
 from queuectl.logs.rotation import is_rotated, log_exists
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import OUTPUT_AT_ONCE, End, LatestRun, OutputPiece
 from queuectl.worker.store_retry import StoreRetry
 

@@ -25,7 +25,7 @@ from tests.store.postgres.conftest import Open
 def store(open_pg: Open, clock: FakeClock) -> PostgresStore:
     """As after a slow claim: cursors are in use."""
     made = open_pg(clock)
-    made.parts.claims.cursor.note_claim(SLOW_CLAIM_MS + 1)
+    made.claims.cursor.note_claim(SLOW_CLAIM_MS + 1)
     return made
 
 
@@ -43,7 +43,7 @@ def ids(hands: Hands, limit: int) -> list[str]:
 def test_who_comes_later_with_a_higher_priority_goes_first(store: PostgresStore, open_pg: Open, hands: Hands) -> None:
     store.enqueue([new_job(f"low{number}", queue="q") for number in range(6)])
     assert ids(hands, 2) == ["low0", "low1"]
-    open_pg(store.parts.tx.clock).enqueue([new_job("high", queue="q", priority=1)])
+    open_pg(store.tx.clock).enqueue([new_job("high", queue="q", priority=1)])
     assert ids(hands, 2) == ["high", "low2"]
     assert ids(hands, 2) == ["low3", "low4"]
 
@@ -88,7 +88,7 @@ def test_a_floor_is_not_laid_by_who_may_not_claim(store: PostgresStore, home: Pa
     hands = Hands(store, home)
     store.enqueue([new_job(f"j{number}") for number in range(4)])
     assert ids(hands, 2) == ["j0", "j1"]
-    store.fence("w1")
+    store.claims.fence("w1")
     store.enqueue([new_job("high", priority=1)])
     assert ids(hands, 2) == []
     again = Hands(store, home)
@@ -127,8 +127,8 @@ def test_while_a_transaction_is_held_open_a_look_that_finds_nothing_does_not_ste
         store.enqueue([new_job(queue="q") for _ in range(3000)])
         while hands.claim(100):
             pass
-        store.parts.claims.cursor._taken.clear()  # as after a second
-        store.parts.claims.cursor._heads.clear()  # if a second passed meanwhile, a claim has looked
+        store.claims.cursor._taken.clear()  # as after a second
+        store.claims.cursor._heads.clear()  # if a second passed meanwhile, a claim has looked
         assert _pages_of(store, hands) > 50
         assert not hands.claim(1)
         touched = _pages_of(store, hands)
@@ -140,7 +140,7 @@ def test_a_job_that_was_skipped_because_it_was_locked_is_found(store: PostgresSt
     with psycopg.connect(url) as blocker:
         blocker.execute("select 1 from queuectl.jobs where id in ('j1', 'j3') for update")
         assert ids(hands, 4) == ["j0", "j2"]
-        store.parts.claims.cursor._taken.clear()  # as after a second
+        store.claims.cursor._taken.clear()  # as after a second
         assert ids(hands, 4) == []
     assert ids(hands, 4) == ["j1", "j3"]
 
@@ -165,11 +165,11 @@ def test_cursors_are_used_once_a_claim_was_slow(open_pg: Open, home: Path, clock
     hands = Hands(store, home)
     store.enqueue([new_job(f"j{number}") for number in range(4)])
     assert ids(hands, 1) == ["j0"]
-    assert not store.parts.claims.cursor._taken
-    store.parts.claims.cursor.note_claim(SLOW_CLAIM_MS + 1)
+    assert not store.claims.cursor._taken
+    store.claims.cursor.note_claim(SLOW_CLAIM_MS + 1)
     assert ids(hands, 1) == ["j1"]
     assert ids(hands, 1) == ["j2"]
-    assert store.parts.claims.cursor._taken
+    assert store.claims.cursor._taken
     hands.wakeup.close()
 
 
@@ -186,8 +186,8 @@ def test_cursors_are_given_up_after_a_while_so_that_a_claim_finds_out_whether_th
 def _pages_of(store: PostgresStore, hands: Hands) -> int:
     """How many pages the next claim touches to find its jobs."""
     request = ClaimRequest(5, hands.queues, "here", "/logs")
-    order = ClaimOrder("w1", request, ["x"] * 5, store.parts.tx.clock.now_ms())
-    text, values = order.queries(store.parts.claims.cursor, session=store.db.session_number)["claim"]
+    order = ClaimOrder("w1", request, ["x"] * 5, store.tx.clock.now_ms())
+    text, values = order.queries(store.claims.cursor, session=store.db.session_number)["claim"]
     with store.db.transaction():
         plan = "\n".join(
             row[0] for row in store.db.all(f"explain (analyze, buffers, costs off, timing off) {text}", values)

@@ -34,13 +34,13 @@ class Wrong(SystemClock):
 @pytest.mark.parametrize("by_ms", [HOUR_MS, -HOUR_MS])
 def test_a_machine_whose_clock_is_an_hour_off_does_no_harm(open_pg: Open, home: Path, by_ms: int) -> None:
     right, wrong = open_pg(), open_pg(DatabaseClock(Wrong(by_ms)))
-    assert abs(wrong.parts.tx.clock.now_ms() - right.parts.tx.clock.now_ms()) < MINUTE_MS
+    assert abs(wrong.tx.clock.now_ms() - right.tx.clock.now_ms()) < MINUTE_MS
     right.enqueue([new_job("later", delay_ms=600_000), new_job("now")])
     wrong.enqueue([new_job("of-the-wrong", delay_ms=600_000)])
     assert abs(to_ms(right.get("later").run_at) - to_ms(right.get("of-the-wrong").run_at)) < MINUTE_MS
     hands = Hands(wrong, home)
     assert [claim.id for claim in hands.claim(9)] == ["now"]
-    assert abs(to_ms(right.workers()[0].heartbeat_at) - right.parts.tx.clock.now_ms()) < MINUTE_MS
+    assert abs(to_ms(right.workers()[0].heartbeat_at) - right.tx.clock.now_ms()) < MINUTE_MS
     hands.wakeup.close()
 
 
@@ -74,5 +74,5 @@ def test_the_clock_is_read_again_at_every_heartbeat(store: PostgresStore, open_p
     slept = open_pg(clock)
     before = clock.now_ms()
     clock._offset_ms = (clock._offset_ms or 0) - HOUR_MS  # as after a suspend, when the monotonic clock stood still
-    slept.heartbeat("w1", slots=1, stopping=False)
+    slept.claims.heartbeat("w1", slots=1, stopping=False)
     assert clock.now_ms() >= before

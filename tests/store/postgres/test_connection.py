@@ -67,7 +67,7 @@ def test_an_exchange_takes_one_round_trip_and_five_where_a_queue_is_limited(
     hands = Hands(store, home)
     store.enqueue([new_job() for _ in range(4)])
     assert round_trips(store, lambda: hands.claim(2), tmp_path) == 1
-    store.set_rules("default", {"concurrency": 9})
+    store.queues.set_rules("default", {"concurrency": 9})
     hands.claim(0)
     assert round_trips(store, lambda: hands.claim(2), tmp_path) == 5
     hands.wakeup.close()
@@ -118,14 +118,14 @@ def test_an_exchange_whose_answer_was_lost_can_be_told_again(
     store.enqueue([new_job("a"), new_job("b"), new_job("c")])
     claim = hands.claim_one()
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0)]
-    lose_the_answer(proxy, lambda: worker.exchange("w1", ends=ends, claim=hands.request(1)))
+    lose_the_answer(proxy, lambda: worker.claims.exchange("w1", ends=ends, claim=hands.request(1)))
     assert (store.get("a").state, store.get("b").state) == (State.COMPLETED, State.PROCESSING)
-    again = worker.exchange("w1", ends=ends, claim=hands.request(1))
+    again = worker.claims.exchange("w1", ends=ends, claim=hands.request(1))
     assert [(end.claim.id, written.ending) for end, written in again.settled] == [("a", Ending.COMPLETED)]
     assert again.lost == []
     assert [given.id for given in again.claims] == ["b"]  # claimed before, given now
     assert [run.outcome for run in store.history("a")] == [Ending.COMPLETED]
-    assert worker.exchange("w1", ends=ends).lost == ends  # the third time, its result is no longer known
+    assert worker.claims.exchange("w1", ends=ends).lost == ends  # the third time, its result is no longer known
 
 
 def test_a_claim_whose_answer_was_lost_waits_for_a_slot(
@@ -152,9 +152,9 @@ def test_an_end_that_was_lost_to_another_worker_stays_lost(
     claim = hands.claim_one()
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0)]
     proxy.cut()
-    store.rescue("w1", max_crashes=3)
-    worker.parts.claims._unknown.add(ends=[claim.token], offers=[])
-    rescued = worker.exchange("w1", ends=ends)
+    store.claims.rescue("w1", max_crashes=3)
+    worker.claims._unknown.add(ends=[claim.token], offers=[])
+    rescued = worker.claims.exchange("w1", ends=ends)
     # What the books have is the end that the rescuer wrote with this token, and not this one.
     assert (rescued.settled, rescued.lost) == ([], ends)
 
@@ -180,10 +180,10 @@ def test_jobs_whose_answer_was_lost_are_in_doubt_and_the_hint_says_how_to_find_t
 def test_a_line_that_swallows_everything_is_given_up_within_ten_seconds(open_pg: Open, proxy: Proxy) -> None:
     store = open_pg(address=proxy.url)
     proxy.swallow()
-    before = store.parts.tx.clock.monotonic()
+    before = store.tx.clock.monotonic()
     with pytest.raises(errors.StoreUnreachable, match="no answer"):
         store.enqueue([new_job()])
-    assert store.parts.tx.clock.monotonic() - before < 10
+    assert store.tx.clock.monotonic() - before < 10
     proxy.cut()
     assert store.count() in {0, 1}
 

@@ -119,7 +119,7 @@ def test_the_database_must_speak_utf8(home: Path, server: postgres.Server) -> No
 def test_the_clock_of_this_machine_is_not_the_stores(open_pg: Open) -> None:
     """What commands pass along is the system's clock; the database's rules all the same."""
     store = open_pg(SystemClock())
-    assert not isinstance(store.parts.tx.clock, SystemClock)
+    assert not isinstance(store.tx.clock, SystemClock)
 
 
 def test_a_migration_is_applied_once_and_keeps_the_jobs(

@@ -21,7 +21,7 @@ from tests.store.wakeups import drain, wakes
 
 
 def hire(store: PostgresStore, home: Path) -> NotifyWakeup:
-    return store.register(NewWorker("w1", "here", PID, str(home), 1, None))
+    return store.claims.register(NewWorker("w1", "here", PID, str(home), 1, None))
 
 
 def test_an_enqueue_of_another_process_wakes_the_worker(store: PostgresStore, open_pg: Open, home: Path) -> None:
@@ -36,7 +36,7 @@ def test_an_enqueue_of_another_process_wakes_the_worker(store: PostgresStore, op
 
 
 def test_who_writes_without_pause_rings_only_so_often(store: PostgresStore) -> None:
-    rung = sum(bool(store.parts.tx.notification()) for _ in range(1000))
+    rung = sum(bool(store.tx.notification()) for _ in range(1000))
     assert NOTIFICATION_BURST <= rung < 2 * NOTIFICATION_BURST
 
 
@@ -50,7 +50,7 @@ def test_a_bell_whose_connection_ended_is_silent_until_the_next_heartbeat(
     assert bell.polling_because == LOST
     assert not wakes(bell, within=0)
     descriptor = bell.fileno()
-    store.heartbeat("w1", slots=1, stopping=False)
+    store.claims.heartbeat("w1", slots=1, stopping=False)
     assert not bell.polling_because
     assert bell.fileno() == descriptor
     store.enqueue([new_job()])

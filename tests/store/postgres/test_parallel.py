@@ -32,7 +32,7 @@ WORKERS = 4
 
 def end_all(store: PostgresStore, worker: str, claims: list[Claim], request: ClaimRequest | None) -> list[Claim]:
     ends = [End(claim, settlement(claim), PID, 0, 0, 0, 0) for claim in claims]
-    exchange = store.exchange(worker, ends=ends, claim=request)
+    exchange = store.claims.exchange(worker, ends=ends, claim=request)
     assert not exchange.lost
     return exchange.claims
 
@@ -49,21 +49,21 @@ def test_what_runs_when_a_batch_has_ended_is_queued_once(open_pg: Open, home: Pa
         while True:
             request = hands[number].request(1) if not made else None
             claims = end_all(stores[number], f"w{number}", claims, request)
-            made.extend(completed.job_id for completed in stores[number].complete_batches())
+            made.extend(completed.job_id for completed in stores[number].batches.complete_ended())
             if not claims and (made or stores[number].is_drained(None)):
                 return
 
     at_once(*(lambda number=number: work(number) for number in range(WORKERS)))  # type: ignore[misc]
-    made.extend(completed.job_id for completed in stores[0].complete_batches())
+    made.extend(completed.job_id for completed in stores[0].batches.complete_ended())
     for one in hands:
         one.wakeup.close()
     assert len(made) == 1
-    assert stores[0].batch("b").on_complete_job == made[0]
+    assert stores[0].batches.get("b").on_complete_job == made[0]
 
 
 def test_each_tick_is_fired_once_by_any_number_at_once(open_pg: Open) -> None:
     boss, ticks = open_pg(), 30
-    boss.add_schedule(schedule(tick_ms=0, start_ms=0, last_ms=0))
+    boss.schedules.add(schedule(tick_ms=0, start_ms=0, last_ms=0))
     stores = [open_pg() for _ in range(WORKERS)]
 
     def next_one(view: ScheduleView) -> ScheduleChange:
@@ -74,10 +74,10 @@ def test_each_tick_is_fired_once_by_any_number_at_once(open_pg: Open) -> None:
 
     def fire(store: PostgresStore) -> None:
         for _ in range(ticks):
-            store.change_schedule("s", next_one)
+            store.schedules.change("s", next_one)
 
     at_once(*(partial(fire, store) for store in stores))
-    assert boss.schedule("s").last_ms == WORKERS * ticks
+    assert boss.schedules.get("s").last_ms == WORKERS * ticks
     fired = [job.id.partition("-")[0] for job in boss.jobs(descending=False)]
     assert fired == [str(number) for number in range(1, WORKERS * ticks + 1)]
 
@@ -128,9 +128,9 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
         for turn in range(60):
             outcome = (Exited(0), Exited(1), Released(None))[turn % 3]
             ends = [End(claim, settlement(claim, outcome), PID, 0, 0, 0, 0) for claim in claims]
-            claims = store.exchange(name, ends=ends, claim=hands.request(5)).claims
+            claims = store.claims.exchange(name, ends=ends, claim=hands.request(5)).claims
             claimed.extend(claim.token for claim in claims)
-            store.heartbeat(name, slots=5, stopping=False)
+            store.claims.heartbeat(name, slots=5, stopping=False)
         hands.wakeup.close()
 
     def meddle() -> None:
@@ -149,7 +149,7 @@ def test_all_verbs_at_once_neither_block_each_other_nor_lose_count(open_pg: Open
     def rescue() -> None:
         store = open_pg()
         for _ in range(20):
-            store.rescue("w0", max_crashes=1000)
+            store.claims.rescue("w0", max_crashes=1000)
 
     at_once(*(lambda number=number: work(number) for number in range(3)), meddle, feed, rescue)  # type: ignore[misc]
     assert len(claimed) == len(set(claimed))
@@ -167,11 +167,11 @@ def test_a_rescued_worker_never_holds_an_unknown_claim(open_pg: Open, home: Path
     for turn in range(30):
         boss.enqueue([new_job(f"t{turn}")])
         hands = Hands(worker, home, name="w")
-        at_once(lambda hands=hands: hands.claim(1), lambda: rescuer.rescue("w", max_crashes=100))  # type: ignore[misc]
+        at_once(lambda hands=hands: hands.claim(1), lambda: rescuer.claims.rescue("w", max_crashes=100))  # type: ignore[misc]
         known = {one.id for one in boss.workers()}
         held = [job for job in boss.jobs() if job.state is State.PROCESSING]
         assert all(job.worker in known for job in held)
-        boss.rescue("w", max_crashes=100)
+        boss.claims.rescue("w", max_crashes=100)
         hands.wakeup.close()
         boss.reset()
 
@@ -205,7 +205,7 @@ def test_what_is_counted_is_folded_without_losing_any(open_pg: Open, home: Path,
         hands.run()
     before = boss.tally(), boss.totals()
     stores = [open_pg() for _ in range(3)]
-    at_once(*(lambda store=store: store.heartbeat("w1", slots=1, stopping=False) for store in stores))  # type: ignore[misc]
+    at_once(*(lambda store=store: store.claims.heartbeat("w1", slots=1, stopping=False) for store in stores))  # type: ignore[misc]
     assert (boss.tally(), boss.totals()) == before
     ((rows,),) = boss.db.query(Query("select count(*) from queuectl.moves"))
     assert rows[0] <= 3 * len(stores)
@@ -246,7 +246,7 @@ def test_two_parents_that_end_at_the_same_moment_free_their_child(open_pg: Open,
 
 def end_and_tell(store: PostgresStore, worker: str, claim: Claim) -> None:
     end_all(store, worker, [claim], None)
-    while store.decide():
+    while store.dependencies.decide():
         pass
 
 
@@ -259,7 +259,7 @@ def test_a_child_that_is_enqueued_while_its_parent_ends_is_not_forgotten(open_pg
         claim = worker.claim_one()
         child = new_job(f"c{turn}", depends_on=(Dependency(f"p{turn}"),))
         at_once(lambda: end_and_tell(one, "w1", claim), lambda: two.enqueue([child]))  # noqa: B023 - called at once
-        while boss.decide():
+        while boss.dependencies.decide():
             pass
         assert boss.get(f"c{turn}").state is State.PENDING
         boss.cancel([f"c{turn}"])
@@ -273,17 +273,17 @@ def test_a_child_whose_unique_key_is_locked_is_resolved_later(open_pg: Open, hom
     child = new_job("c", unique_key="k", depends_on=(Dependency("p"),))
     boss.enqueue([new_job("p", max_retries=1), child])
     worker.end(worker.claim_one(), Exited(3))
-    while boss.decide():
+    while boss.dependencies.decide():
         pass
     with adding.db.transaction():
         adding.db.query(Query(SQL["take_keys"], {"keys": ["k"]}))
         with boss.db.transaction():
-            (job,) = subjects(boss.parts.tx, ["p"])
+            (job,) = subjects(boss.tx, ["p"])
             values = {"seq": [job.seq], "rank": [0], "now": boss.now_ms()}
             boss.db.execute(SQL["retry"], values)
-        assert boss.decide() is True
+        assert boss.dependencies.decide() is True
         assert boss.get("c").state is State.CANCELLED
-    while boss.decide():
+    while boss.dependencies.decide():
         pass
     assert boss.get("c").state is State.BLOCKED
     worker.wakeup.close()
@@ -296,7 +296,7 @@ def test_an_end_does_not_wait_for_a_transaction_that_adds_children(open_pg: Open
     claim = worker.claim_one()
     jobs = [new_job("c", depends_on=(Dependency("p"),))]
     with adding.db.transaction():
-        adding.parts.enqueuer.find_links(Entering(jobs, ["c"]))
+        adding.enqueuer.find_links(Entering(jobs, ["c"]))
         assert worker.end(claim).settled
     assert boss.get("p").state is State.COMPLETED
     worker.wakeup.close()
@@ -306,20 +306,20 @@ def test_jobs_that_limit_their_key_and_come_while_a_claim_chooses_are_not_taken_
     open_pg: Open, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, other = open_pg(), open_pg()
-    store.set_rules("limited", {"concurrency": 1})  # so that the claim has to choose
+    store.queues.set_rules("limited", {"concurrency": 1})  # so that the claim has to choose
     store.enqueue([new_job("plain")])
     worker = Hands(store, home)
-    limited = store.parts.claims.limited
-    look = limited.limits_now
+    limited = store.claims.limited
+    look = limited.limits
 
-    def enqueue_meanwhile(told: list[Row], now: int) -> object:
+    def enqueue_meanwhile(now: int, found: list[Row]) -> object:
         monkeypatch.undo()
         for number in range(4):
             other.enqueue([new_job(f"a{number}", key="k", places=1, priority=9)])
-        return look(told, now)
+        return look(now, found)
 
     # After it has seen in which queues there are any, and before it reads their heads.
-    monkeypatch.setattr(limited, "limits_now", enqueue_meanwhile)
+    monkeypatch.setattr(limited, "limits", enqueue_meanwhile)
     first = worker.claim(4)
     then = worker.claim(4)
     worker.wakeup.close()

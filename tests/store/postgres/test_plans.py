@@ -83,30 +83,30 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "is_drained": ({**ONE, "queues": ["q"], "patience": 5}, "jobs_due"),
     "place": (ONE, "jobs_id_key"),
     "ahead": ({**ONE, "queue": "q", "limit": 5}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) <"),
-    "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_line on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),
+    "ahead_of_all": ({**ONE, "limit": 5}, r"jobs_by_rank on jobs.*\n.*Index Cond: .*ROW\(rank, seq\) <"),
     "late": ({**ONE, "limit": 5}, "jobs_due"),
     "holders": ({"keys": ["k"]}, r"jobs_unique on jobs(.|\n)*jobs_key on jobs"),
     "batch_due": ({}, "jobs_batch"),
     "batch_states": ({"name": "b"}, "jobs_batch"),
     "batch_lately": ({"name": "b", "since": NOW}, "jobs_completed|jobs_batch"),
     "take_keys_of": ({"ids": ["a"]}, "jobs_id_key"),
-    "unended": ({"name": "s", "waiting": "a", "limit": 5}, r"jobs_cron on jobs.*\n.*Index Cond: .*cron = "),
-    "ticks": ({"schedule": "s", "fired": False, "limit": 5}, "jobs_id_key"),
-    "mark_fired": ({**ONE, "name": "s", "held": False}, "jobs_id_key"),
-    "free_waiting": (ONE, "jobs_id_key"),
+    "unfinished_jobs": ({"name": "s", "waiting": "a", "limit": 5}, r"jobs_cron on jobs.*\n.*Index Cond: .*cron = "),
+    "schedule_runs": ({"schedule": "s", "fired": False, "limit": 5}, "jobs_id_key"),
+    "mark_scheduled": ({**ONE, "name": "s", "held": False}, "jobs_id_key"),
+    "release_job": (ONE, "jobs_id_key"),
     "hold_limits": ({"queues": ["q"]}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >"),
     "ready_queues": ({}, "jobs_ready on jobs"),
     "heads": ({"queues": ["q"], "places": [2]}, r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >"),
     "limits": (ONE, "jobs_pkey"),
     "earlier_starts": ({**ONE, "queue": "q", "first": 1, "last": 5}, "starts_pkey"),
     "move": ({"queue": "q", "to": "r", "ids": None, "now": NOW}, "jobs_state"),
-    "heads_behind": (
+    "ready_behind": (
         {**ONE, "queue": "q", "limit": 5},
         r"jobs_ready on jobs.*\n.*Index Cond: .*ROW\(queue, rank, seq\) >",
     ),
     "running_of_keys": ({"queue": "q", "keys": ["k"]}, r"jobs_running_key on jobs.*\n.*Index Cond: .*key = "),
     "running_keys": ({}, "jobs_running(_key)? on jobs"),
-    "block_on_key": ({"seqs": [1]}, ONE_JOB),
+    "block_on_key": ({"seq": [1]}, ONE_JOB),
     "admit": (
         {"queues": ["q"], "keys": ["k"]},
         r"jobs_of_key on jobs.*\n.*Index Cond: .*ROW\(queue, key, rank, seq\) >",
@@ -128,12 +128,12 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "hold_ended": ({"ids": ["a"]}, "jobs_id_key"),
     "parents": ({"ids": ["a"], "limit": 5}, "edges_pkey"),
     "children": ({"ids": ["a"], "limit": 5}, "edges_parent"),
-    "placed_queues": ({}, "jobs_places on jobs"),
+    "queues_with_key_limits": ({}, "jobs_key_limits on jobs"),
     "measured": ({"since": NOW, "until": NOW}, "jobs_completed on jobs"),
     "count_out": ({"ids": ["a"], "before": NOW}, "jobs_completed on jobs"),
     "died_since": ({"since": NOW}, r"jobs_ended on jobs.*\n.*finished_at >"),
     "first_created": ({}, "jobs_pkey"),
-    "hold_places": ({"queues": ["q"]}, "jobs_places on jobs"),
+    "hold_key_limits": ({"queues": ["q"]}, "jobs_key_limits on jobs"),
 }
 
 
@@ -216,10 +216,10 @@ CLAIM: Final = {**ONE, "host": "h", "logs": "/l", "tokens": ["x"] * 7, "limit": 
 
 def test_a_claim_of_any_queue_reads_along_its_index(crowded: PostgresStore) -> None:
     steps = plan(crowded, claim_text(SQL["candidates_any_queue"]), CLAIM)
-    assert re.findall(r"Limit|LockRows|Sort|jobs_line", _expression(steps, "candidates")) == [
+    assert re.findall(r"Limit|LockRows|Sort|jobs_by_rank", _expression(steps, "candidates")) == [
         "Limit",
         "LockRows",
-        "jobs_line",
+        "jobs_by_rank",
     ], steps
     assert not re.search(SCAN, steps), steps
 
@@ -253,7 +253,7 @@ def test_a_claim_of_webhooks_reads_along_its_index(crowded: PostgresStore) -> No
 
 def test_the_head_of_a_queue_is_read_from_its_index(crowded: PostgresStore) -> None:
     steps = plan(crowded, heads_text(), CURSORS)
-    assert re.search(r"jobs_line(.|\n)*jobs_ready", steps), steps
+    assert re.search(r"jobs_by_rank(.|\n)*jobs_ready", steps), steps
     assert not re.search(SCAN, steps), steps
 
 
@@ -272,12 +272,12 @@ LIMITED: Final[dict[str, dict[str, Any]]] = {
 CHOOSING: Final[dict[str, dict[str, Any]]] = {
     "hold_worker": ONE,
     "hold_limits": {"queues": None},
-    "hold_places": {"queues": None},
-    "placed_queues": {},
+    "hold_key_limits": {"queues": None},
+    "queues_with_key_limits": {},
     "limits": ONE,
     "ready_queues": {},
     "heads": {"queues": ["full", "open"], "places": [0, 5]},
-    "heads_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
+    "ready_behind": {"queue": "open", "rank": -(2**63), "seq": 0, "limit": 5},
     "running_of_keys": {"queue": "full", "keys": ["k"]},
     "promote": {**ONE, "limit": 10},
     "outlook": {},
@@ -287,7 +287,7 @@ CHOOSING: Final[dict[str, dict[str, Any]]] = {
 def test_a_claim_by_limits_reads_few_of_many(store: PostgresStore) -> None:
     """By what they do, not by their plans: with many rows the planner may like another join better."""
     for queue, rule in LIMITED.items():
-        store.set_rules(queue, rule)
+        store.queues.set_rules(queue, rule)
     for queue in (*LIMITED, "open"):
         store.enqueue([new_job(queue=queue, key="k" if queue == "keyed" else None)] * 300)
     store.enqueue([new_job(queue="array", key="array:1", places=1)] * 300)

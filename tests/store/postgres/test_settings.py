@@ -17,7 +17,7 @@ from queuectl.store.postgres.connection import SQL
 from queuectl.store.postgres.notify import NotifyWakeup
 from queuectl.store.postgres.session import Session
 from queuectl.store.postgres.store import PostgresStore
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from tests import postgres
 from tests.factories import new_job
 from tests.store.hands import BAD, Hands

@@ -98,13 +98,13 @@ def test_a_worker_that_was_stopped_while_it_sent_something_is_fenced_at_once(
     hands.claim_one()
     with stopped(its_own, server, url, "w1", half) as worker:
         began = time.monotonic()
-        held = store.fence("w1", last_heartbeat=sign_of(store, "w1"))
+        held = store.claims.fence("w1", last_heartbeat=sign_of(store, "w1"))
         assert time.monotonic() - began < LOCK_SECONDS
         assert held is not None
         assert [claim.id for claim in held] == ["a"]
-        assert [lost.claim.id for lost in store.rescue("w1", max_crashes=3, only={held[0].token})] == ["a"]
+        assert [lost.claim.id for lost in store.claims.rescue("w1", max_crashes=3, only={held[0].token})] == ["a"]
     assert isinstance(worker.error, errors.StoreUnreachable)
-    assert not its_own.heartbeat("w1", slots=4, stopping=False)  # connected again, and no longer registered
+    assert not its_own.claims.heartbeat("w1", slots=4, stopping=False)  # connected again, and no longer registered
     hands.wakeup.close()
 
 
@@ -115,12 +115,14 @@ def test_only_the_worker_that_was_meant_loses_what_it_has_under_way(
     bells = [Hands(first, home, name="w1").wakeup, Hands(second, home, name="w2").wakeup]
     with stopped(first, server, url, "w1", HEARTBEAT) as one, stopped(second, server, url, "w2", OF_ANOTHER) as other:
         sign = sign_of(store, "w1")
-        assert store.fence("w1", last_heartbeat=sign._replace(beats=7)) is None  # it has given another sign since
         assert (
-            store.fence("w1", last_heartbeat=LastHeartbeat(sign.started_at + 1, None)) is None
+            store.claims.fence("w1", last_heartbeat=sign._replace(beats=7)) is None
+        )  # it has given another sign since
+        assert (
+            store.claims.fence("w1", last_heartbeat=LastHeartbeat(sign.started_at + 1, None)) is None
         )  # another one of its name
         assert waits_for_more(server, url, "w1")
-        assert store.fence("w1", last_heartbeat=sign) == []
+        assert store.claims.fence("w1", last_heartbeat=sign) == []
         assert waits_for_more(server, url, "w2")
     assert isinstance(one.error, errors.StoreUnreachable)
     assert other.error is None
@@ -145,10 +147,10 @@ def test_a_role_that_may_not_end_the_session_says_so(
     try:
         with stopped(its_own, server, url, "w1", HEARTBEAT) as worker:
             with pytest.raises(errors.StoreRefused, match=r"worker w1 .* may not end it") as raised:
-                other.fence("w1", last_heartbeat=sign_of(other, "w1"))
+                other.claims.fence("w1", last_heartbeat=sign_of(other, "w1"))
             assert "pg_signal_backend" in raised.value.hint
         assert worker.error is None
-        assert other.fence("w1") == []
+        assert other.claims.fence("w1") == []
     finally:
         bell.close()
         other.close()
@@ -158,23 +160,23 @@ def test_a_role_that_may_not_end_the_session_says_so(
 def test_a_command_that_was_stopped_while_it_sent_something_is_ended_by_who_finds_it_in_the_way(
     store: PostgresStore, open_pg: Open, server: postgres.Server, url: str
 ) -> None:
-    store.set_rules("mail", {"concurrency": 2})
+    store.queues.set_rules("mail", {"concurrency": 2})
     command, other = open_pg(), open_pg()
     other.db.seconds = 0.3
     with stopped(command, server, url, None, ("take_rules", {"name": "mail"})) as held:
         with pytest.raises(errors.StoreBusy):
-            other.set_rules("mail", {"concurrency": 3})
+            other.queues.set_rules("mail", {"concurrency": 3})
         assert waits_for_more(server, url, None)  # not at once: it may only be slow
 
         def is_served() -> bool:
             with suppress(errors.StoreBusy):
-                other.set_rules("mail", {"concurrency": 3})
+                other.queues.set_rules("mail", {"concurrency": 3})
                 return True
             return False
 
         wait_until(is_served, what="the one in the way to be ended")
     assert isinstance(held.error, errors.StoreUnreachable)
-    assert store.rules()["mail"].concurrency == 3
+    assert store.queues.rules()["mail"].concurrency == 3
 
 
 def test_the_server_itself_ends_what_was_stopped_where_it_can(

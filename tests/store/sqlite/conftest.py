@@ -18,7 +18,7 @@ def path(home: Path) -> Path:
 
 @pytest.fixture
 def store(home: Path, clock: FakeClock) -> Iterator[SqliteStore]:
-    """The store by its own class: these tests look behind the protocol, and may leave it in ruins."""
+    """The store by its own class: these tests look behind the interface, and may leave it in ruins."""
     opened = open_store(str(home), None, clock)
     assert isinstance(opened, SqliteStore)
     yield opened

@@ -97,7 +97,7 @@ def test_work_goes_on_by_itself_once_the_lock_is_gone(
 def test_a_worker_need_not_wait_at_all(home: Path, path: Path, clock: Patience) -> None:
     store = open_store(str(home), None, clock, patience=0)
     with locked(path), pytest.raises(errors.StoreBusy):
-        store.heartbeat("w1", slots=1, stopping=False)
+        store.claims.heartbeat("w1", slots=1, stopping=False)
     assert clock.monotonic() == 1000
     store.close()
 
@@ -131,9 +131,9 @@ def test_a_removed_store_is_missed_and_never_replaced(store: SqliteStore, path: 
     for write in (
         lambda: store.enqueue([new_job()]),
         lambda: store.cancel(["a"]),
-        lambda: store.heartbeat("w1", slots=1, stopping=False),
+        lambda: store.claims.heartbeat("w1", slots=1, stopping=False),
         lambda: store.set_config({"lease": "1m"}),
-        lambda: store.exchange("w1"),
+        lambda: store.claims.exchange("w1"),
     ):
         with pytest.raises(errors.StoreGone):
             write()

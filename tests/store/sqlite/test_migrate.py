@@ -17,11 +17,11 @@ from queuectl import errors
 from queuectl.jobs.model import Job
 from queuectl.store import sqlite as package
 from queuectl.store.open import open_enqueuer, open_reads, open_store
-from queuectl.store.protocol import Store
 from queuectl.store.sqlite import connection, migrate
 from queuectl.store.sqlite.connection import APPLICATION_ID, Connection
 from queuectl.store.sqlite.migrate import _statements
 from queuectl.store.statements import LATEST, Migration, migrations_of
+from queuectl.store.store import Store
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.needs import require

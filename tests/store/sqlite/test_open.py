@@ -64,7 +64,7 @@ def test_looking_where_there_is_nothing_finds_nothing_and_makes_nothing(home: Pa
 def test_the_empty_stand_in_is_a_whole_store(home: Path, clock: FakeClock) -> None:
     stand_in = open_reads(str(home), None, clock)
     stand_in.enqueue([new_job("a")])
-    bell = stand_in.register(NewWorker("w1", "here", 1, str(home), 1, None))
+    bell = stand_in.claims.register(NewWorker("w1", "here", 1, str(home), 1, None))
     stand_in.enqueue([new_job("b")])
     assert [job.id for job in stand_in.jobs()] == ["b", "a"]
     assert bell.fileno() >= 0
@@ -117,7 +117,7 @@ def test_a_kind_of_store_that_we_do_not_know_is_refused(home: Path, clock: FakeC
 def test_any_name_of_a_home_will_do(home: Path, clock: FakeClock, name: str) -> None:
     place = home.parent / name
     store = open_store(str(place), None, clock)
-    bell = store.register(NewWorker("w1", "here", 1, str(place), 1, None))
+    bell = store.claims.register(NewWorker("w1", "here", 1, str(place), 1, None))
     store.enqueue([new_job() for _ in range(600)])
     assert bell.drain()
     assert len(list(store.jobs())) == 600

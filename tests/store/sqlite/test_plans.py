@@ -73,10 +73,10 @@ HOT: Final = {
     "batch_states": "COVERING INDEX jobs_batch (batch=?)",
     "batch_lately": "jobs_completed (finished_at>?)",
     "forget_batches": "jobs_batch (batch=?)",
-    "unended": "jobs_cron (cron=? AND state=?)",
-    "ticks": "sqlite_autoindex_jobs_1 (id=?)",
-    "mark_fired": "sqlite_autoindex_jobs_1 (id=?)",
-    "free_waiting": "sqlite_autoindex_jobs_1 (id=?)",
+    "unfinished_jobs": "jobs_cron (cron=? AND state=?)",
+    "schedule_runs": "sqlite_autoindex_jobs_1 (id=?)",
+    "mark_scheduled": "sqlite_autoindex_jobs_1 (id=?)",
+    "release_job": "sqlite_autoindex_jobs_1 (id=?)",
     "limits": "INTEGER PRIMARY KEY (rowid=?)",
     "earlier_starts": "INTEGER PRIMARY KEY (rowid=?)",
     "move": "jobs_state (state=?)",
@@ -101,7 +101,7 @@ HOT: Final = {
     "new_parents": "sqlite_autoindex_jobs_1 (id=?)",
     "parents": "edges USING PRIMARY KEY (child=?)",
     "children": "edges_parent (parent=?)",
-    "placed_queues": "jobs_places (queue>?)",
+    "queues_with_key_limits": "jobs_key_limits (queue>?)",
     "measured": "jobs_completed (finished_at>? AND finished_at<?)",
     "dead_by_error": "jobs_ended (state=?)",
     "died_since": "jobs_ended (state=? AND finished_at>?)",
@@ -126,12 +126,12 @@ APART: Final = [
     "batch",
     "schedules",
     "schedule",
-    "looks",
+    "schedule_checks",
     "alerts",
     "alert",
-    "turn_alert",
+    "update_alert",
     "remove_alert",
-    "trim_ticks",
+    "trim_schedule_runs",
     "rules",
     "queue_defaults",
     "set_rules",
@@ -175,7 +175,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
     where = Filter(states=frozenset(states))
     if narrow:
         where = where._replace(queues=frozenset({"q"}), since_ms=5, match="make")
-    clause, values = store.parts.reads.where(where)
+    clause, values = store.where(where)
     steps = [row[3] for row in store.db.all(f"explain query plan select * from jobs{clause}", values)]
     assert not [step for step in steps if re.match(SCAN, step)], steps
 
@@ -183,7 +183,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
-    aside = {"oldest_waiting", "workers", "tally", "unended", "move", "running_keys", "parents", "children"}
+    aside = {"oldest_waiting", "workers", "tally", "unfinished_jobs", "move", "running_keys", "parents", "children"}
     aside |= {"ended_of", "measured", "dead_by_error", "died_since"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
@@ -249,7 +249,7 @@ def crowds() -> Iterator[list[Crowd]]:
 
 WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "claim": lambda crowd: crowd.worker.claim(8),
-    "claim from one queue": lambda crowd: crowd.store.exchange(
+    "claim from one queue": lambda crowd: crowd.store.claims.exchange(
         "w1", claim=crowd.worker.request(8)._replace(queues=("b",))
     ),
     "settle": lambda crowd: crowd.worker.end(crowd.held.pop(), BAD),
@@ -258,7 +258,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "cancel": lambda crowd: crowd.store.cancel(["j000101"]),
     "retry": lambda crowd: crowd.store.retry(["j000101"], states=frozenset(State)),
     "enqueue with a key": lambda crowd: crowd.store.enqueue([new_job(unique_key="k", if_exists="replace")]),
-    "complete batches": lambda crowd: crowd.store.complete_batches(),
+    "complete batches": lambda crowd: crowd.store.batches.complete_ended(),
     "edit": lambda crowd: crowd.store.edit(["j000501"], JobEdit(priority=3, delay_ms=0)),
     "get": lambda crowd: crowd.store.get("j000500"),
     "resolve": lambda crowd: crowd.store.resolve("j000500"),
@@ -267,7 +267,7 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "oldest waiting": lambda crowd: crowd.store.oldest_waiting_ms(),
     "drained": lambda crowd: crowd.store.is_drained(None),
     "running": lambda crowd: crowd.store.running("w1"),
-    "orders": lambda crowd: crowd.store.orders("w1"),
+    "orders": lambda crowd: crowd.store.claims.orders("w1"),
     "workers": lambda crowd: crowd.store.workers(),
     "first page": lambda crowd: list(crowd.store.jobs(limit=50)),
     "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
@@ -275,14 +275,14 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "deep page of a state": lambda crowd: list(
         crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50, after=After(None, crowd.size // 2))
     ),
-    "histograms": lambda crowd: crowd.store.histograms(),
-    "sample": lambda crowd: (crowd.clock.advance(60), crowd.store.sample()),
-    "points": lambda crowd: crowd.store.points(Span.MINUTE, since_ms=0),
-    "heartbeat": lambda crowd: crowd.store.heartbeat("w1", slots=1, stopping=False),
+    "histograms": lambda crowd: crowd.store.samples.histograms(),
+    "sample": lambda crowd: (crowd.clock.advance(60), crowd.store.samples.record()),
+    "points": lambda crowd: crowd.store.samples.points(Span.MINUTE, since_ms=0),
+    "heartbeat": lambda crowd: crowd.store.claims.heartbeat("w1", slots=1, stopping=False),
     "ahead": lambda crowd: crowd.store.ahead("j000500", queues=None, most=20),
     "enqueue behind a parent": lambda crowd: crowd.store.enqueue([new_job(depends_on=(Dependency("j000001"),))]),
     "cancel what is blocked": lambda crowd: crowd.store.cancel("c000050"),
-    "nothing to decide": lambda crowd: crowd.store.decide(),
+    "nothing to decide": lambda crowd: crowd.store.dependencies.decide(),
     "is cancel requested": lambda crowd: crowd.store.is_cancel_requested("j000500"),
 }
 
@@ -331,18 +331,18 @@ def test_a_claim_past_a_limited_queue_is_the_same_work_at_any_number_of_jobs(
     steps = []
     for crowd in crowds:
         for queue in ("a", "b"):
-            crowd.store.set_rules(queue, LIMITED[what])
+            crowd.store.queues.set_rules(queue, LIMITED[what])
         request = crowd.worker.request(8)._replace(queues=queues)
-        crowd.store.exchange("w1", claim=request)
-        steps.append(crowd.steps(lambda crowd, request=request: crowd.store.exchange("w1", claim=request)))
+        crowd.store.claims.exchange("w1", claim=request)
+        steps.append(crowd.steps(lambda crowd, request=request: crowd.store.claims.exchange("w1", claim=request)))
         for queue in ("a", "b"):
-            crowd.store.set_rules(queue, {"paused": False, "concurrency": None, "rate": None})
+            crowd.store.queues.set_rules(queue, {"paused": False, "concurrency": None, "rate": None})
     assert steps[1] <= 1.5 * steps[0], steps
 
 
 KEYED: Final[dict[str, Callable[[Crowd], object]]] = {
     "claim": lambda crowd: crowd.worker.claim(8),
-    "claim from one queue": lambda crowd: crowd.store.exchange(
+    "claim from one queue": lambda crowd: crowd.store.claims.exchange(
         "w1", claim=crowd.worker.request(8)._replace(queues=("keyed",))
     ),
     "enqueue": lambda crowd: crowd.store.enqueue([new_job(queue="keyed", key="full", priority=9)]),
@@ -360,7 +360,7 @@ def test_a_key_without_room_is_the_same_work_however_many_of_it_wait_at_the_head
             home = Path(folder) / str(size)
             (home / "workers").mkdir(parents=True)
             crowd = Crowd(0, home)
-            crowd.store.set_rules("keyed", {"per_key": 2})
+            crowd.store.queues.set_rules("keyed", {"per_key": 2})
             crowd.store.enqueue([new_job(f"full{n}", queue="keyed", key="full", priority=9) for n in range(9 * size)])
             crowd.store.enqueue([new_job(queue="keyed", key=f"k{n}") for n in range(size)])
             assert [claim.id for claim in crowd.worker.claim(2)] == ["full0", "full1"]

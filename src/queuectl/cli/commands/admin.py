@@ -29,7 +29,8 @@ from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, re
 from queuectl.operations.inspect import Recorded, audit_records
 from queuectl.settings import KEYS, SettingEntry, resolve_key, retention
 from queuectl.store.open import store_exists
-from queuectl.store.protocol import Reads, Store
+from queuectl.store.reads import Reads
+from queuectl.store.store import Store
 from queuectl.text import escape_control, plural
 from queuectl.units import humanize_size, humanize_time, parse_duration_ms
 

@@ -74,7 +74,7 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
 def list_alerts(app: App) -> Result:
     """List alerts with their condition, state, value, and webhook or command."""
     reads = app.open_reads()
-    now_ms, found = reads.now_ms(), reads.alerts()
+    now_ms, found = reads.now_ms(), reads.alerts.all()
     messages = last_notifications(reads, found)
 
     def fate(one: Alert) -> str:
@@ -105,7 +105,7 @@ def list_alerts(app: App) -> Result:
 def show(app: App, name: str) -> Result:
     """Show an alert."""
     reads = app.open_reads()
-    found = reads.alert(name)
+    found = reads.alerts.get(name)
     message = last_notifications(reads, [found]).get(name)
     value = found.to_dict(None if message is None else message.status)
     return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
@@ -126,7 +126,7 @@ def check(app: App, policy: str | None) -> Result:
         queuectl alert check --json
     """
     sent: list[Sent] = []
-    if app.open_reads().alerts():  # without alerts, create no database
+    if app.open_reads().alerts.all():  # without alerts, create no database
         sent = _delivery(app, policy).check()
     value = [
         {
@@ -148,7 +148,7 @@ def check(app: App, policy: str | None) -> Result:
 @policy_option
 def test(app: App, name: str, policy: str | None) -> Result:
     """Send a test notification of an alert from this host, with the state `test`. The audit log records the test."""
-    app.open_reads().alert(name)  # before a database is created only to find that it has no such alert
+    app.open_reads().alerts.get(name)  # before a database is created only to find that it has no such alert
     text = _delivery(app, policy).test(name)
     return Lines([escape_control(text)], {"name": name, "state": "test", "text": text})
 

@@ -29,7 +29,7 @@ from queuectl.jobs.states import WAITING, State
 from queuectl.operations import control
 from queuectl.operations.bulk import BULK_BATCH_SIZE, resolve_ids
 from queuectl.operations.query import parse_state
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.store.types import Chosen, Filter
 from queuectl.text import escape_control, plural
 from queuectl.units import format_duration, iso, to_ms

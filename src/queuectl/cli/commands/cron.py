@@ -302,7 +302,7 @@ def next_times(app: App, name: str, number: int | str) -> Result:
     """Show the next runs of a schedule, also while it is paused."""
     most = integer_field(number, "--number", low=0, high=use.MAX_PREVIEWED_RUNS)
     reads = app.open_reads()
-    schedule = reads.schedule(name)
+    schedule = reads.schedules.get(name)
     zone, now_ms = zone_of(schedule), reads.now_ms()
     return Table(
         use.upcoming(reads, name, most),

@@ -30,7 +30,7 @@ from queuectl.operations.enqueue import job_defaults
 from queuectl.paths import make_home, store_file
 from queuectl.store import open as stores
 from queuectl.store.address import parse_address, shown
-from queuectl.store.protocol import Store
+from queuectl.store.store import Store
 from queuectl.text import escape_control, escape_json, plural
 from queuectl.units import humanize_size
 
@@ -99,7 +99,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
     with contextlib.suppress(*unusable):
         backups.require_no_workers(app.open_reads(), verb="restore", home=app.home, is_alive=app.is_alive)
     with _open_backup_file(app, path) as source:
-        with source.dump() as dump:
+        with source.transfers.dump() as dump:
             found = dump.counts()["jobs"]
         place = "the store" if own is None else escape_control(own)
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)

@@ -136,9 +136,10 @@ class _Decisions:
 
 
 class PostgresResolver(Resolver):
+    _tx: PostgresTransactions
+
     def __init__(self, tx: PostgresTransactions) -> None:
         super().__init__(tx)
-        self._postgres = tx
         self._db = tx.db
 
     def decide(self) -> bool:
@@ -184,7 +185,7 @@ class PostgresResolver(Resolver):
             is_undecided = self.is_undecided()
         if is_undecided and not (decisions.marks or rows):
             self._tx.clock.sleep(BLOCKED_DELAY)  # other transactions hold what is left
-        if (freed := Event.UNBLOCK in events) and (notification := self._postgres.notification()):
+        if (freed := Event.UNBLOCK in events) and (notification := self._tx.notification()):
             self._db.write(notification)
         return Resolution(freed, is_undecided)
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from queuectl import errors
 from queuectl.jobs.priority import Ageing
 from queuectl.jobs.spec import NewJob
 from queuectl.store.conflicts import retry_conflicts
-from queuectl.store.dependencies import Entering, NewLinks
+from queuectl.store.dependencies import NewLinks
 from queuectl.store.enqueue import (
-    IDEMPOTENCY_KEPT_MS,
     EnqueueSteps,
     InsertGroup,
     new_job_ids,
-    pack_answer,
     tag_rows,
-    unpack_answer,
 )
 from queuectl.store.postgres.connection import LONG_SECONDS, SQL
 from queuectl.store.postgres.dependencies import PostgresResolver
@@ -26,30 +22,27 @@ from queuectl.store.postgres.errors import ConnectionLost, UniqueViolation
 from queuectl.store.postgres.transactions import PostgresTransactions
 from queuectl.store.transactions import Query, Transitions, read_ageing
 from queuectl.store.types import Enqueued, Request, Row
-from queuectl.store.unique import UniquePlan, lock_holders
 
 MAX_DEFERRED_ROWS: Final = 20  # that are sent one by one with the commit: a stream takes two round trips of its own
 LONG_ENQUEUE_JOBS: Final = 10_000  # jobs in one call that may take longer than a command
 
 
 class PostgresEnqueuer(EnqueueSteps):
+    _tx: PostgresTransactions
+
     def __init__(self, tx: PostgresTransactions, resolver: PostgresResolver) -> None:
         super().__init__(tx)
-        self._postgres = tx
         self._db = tx.db
         self._resolver = resolver
 
     @retry_conflicts
-    def enqueue(
-        self, jobs: Sequence[NewJob], *, on_complete: NewJob | None = None, idempotency: Request | None = None
-    ) -> Enqueued:
-        """As in the protocol. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: either all jobs are
+    def enqueue(self, jobs: Sequence[NewJob], *, on_complete: NewJob | None, idempotency: Request | None) -> Enqueued:
+        """See EnqueueStore. If the connection is lost before the answer, StoreUnreachable is `in_doubt`: either all jobs are
         enqueued or none. Its hint tells how to find out; callers that choose the IDs get DuplicateId when they try again."""
         made = iter(new_job_ids(sum(job.id is None for job in jobs)))
-        ids: Sequence[str] = [next(made) if job.id is None else job.id for job in jobs]
-        answer = Enqueued(ids)
+        ids = [next(made) if job.id is None else job.id for job in jobs]
         if not jobs:
-            return answer
+            return Enqueued()
         seconds = None if len(jobs) < LONG_ENQUEUE_JOBS else LONG_SECONDS
         given = [job.id for job in jobs if job.id is not None]
         # If nothing else can refuse these jobs, sequence numbers are taken at once: that saves a round trip.
@@ -59,36 +52,20 @@ class PostgresEnqueuer(EnqueueSteps):
             and len(set(ids)) == len(ids)
         )
         first = [Query(SQL["hold_ageing"]), *(_seq_queries(given, len(ids)) if is_plain else ())]
-        plan: UniquePlan | None = None
-        links: NewLinks | None = None
-        tx = self._postgres
+        transitions = Transitions()
         try:
-            with self._db.transaction(*first, after=tx.notification(), seconds=seconds) as (_, *results):
-                transitions, now = Transitions(), tx.clock.now_ms()
-                if idempotency is not None and (earlier := self._earlier_answer(idempotency, now_ms=now)) is not None:
-                    return earlier
-                if any(job.unique_key is not None for job in jobs):
-                    plan = UniquePlan(jobs, ids, lock_holders(tx, jobs), now_ms=now)
-                    answer, ids, given = plan.answer, plan.ids, plan.given_ids
-                if twice := next((id_ for id_, times in Counter(ids).items() if times > 1), None):
-                    raise errors.DuplicateId(twice)
-                # Before sequence numbers are taken: refused jobs must not count as enqueued.
-                if any(job.depends_on for job in jobs):
-                    links = self.find_links(Entering(jobs, ids) if plan is None else plan.entering)
-                ageing, seqs = self._read_seqs(given, results) if results else self.take_seqs(given, len(ids))
-                self.insert_all(jobs, ids, seqs, plan, links, transitions, now_ms=now, ageing=ageing)
-                if on_complete is not None and on_complete.batch is not None:
-                    self.complete_with(on_complete, on_complete.batch, now_ms=now)
-                if idempotency is not None:
-                    self._db.defer(SQL["keep_request"], {"key": idempotency[0], "answer": pack_answer(answer)})
-                tx.count(transitions)
-                self.record(jobs, ids)
+            with self._db.transaction(*first, after=self._tx.notification(), seconds=seconds) as (_, *results):
+                taken = self._read_seqs(given, results) if is_plain else None
+                answer, has_replaced = self.add_requested(
+                    jobs, ids, transitions, on_complete=on_complete, idempotency=idempotency, taken=taken
+                )
+                self._tx.count(transitions)
         except UniqueViolation as exc:
-            raise_duplicate(tx, ids, exc)
+            raise_duplicate(self._tx, ids, exc)
             raise
         except ConnectionLost as exc:
             raise _in_doubt(exc, ids) from exc
-        if plan is not None and plan.replaced:
+        if has_replaced:
             self._resolver.try_to_resolve_all()  # a replaced job may have had children
         return answer
 
@@ -122,15 +99,11 @@ class PostgresEnqueuer(EnqueueSteps):
         # A parent that ends at this moment does not see its new children.
         self._db.copy(SQL["leave_undecided"], ((parent.seq,) for parent in links.parents.values()))
 
-    def _earlier_answer(self, request: Request, *, now_ms: int) -> Enqueued | None:
-        """Within a transaction: the answer to the same request. Without one, its key is locked."""
-        key, digest = request
-        values = {"key": key, "digest": digest, "now": now_ms, "before": now_ms - IDEMPOTENCY_KEPT_MS}
+    def find_request(self, values: Mapping[str, Any]) -> Row | None:
         if self._db.all(SQL["take_request"], values):
             return None
         # In a statement of its own, which sees what was committed while the first one waited.
-        row = self._db.one(SQL["request"], {"key": key})
-        return None if row is None else unpack_answer(request, *row)
+        return self._db.one(SQL["request"], values)
 
 
 def raise_duplicate(tx: PostgresTransactions, ids: Sequence[str], exc: UniqueViolation) -> None:

@@ -16,10 +16,12 @@ from typing import Any, Final
 
 from queuectl import errors
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Ending, Settlement, settle_abandoned, settle_cancelled
+from queuectl.jobs.outcome import Settlement, settle_abandoned
 from queuectl.jobs.states import WAITING
+from queuectl.store import rows
 from queuectl.store.admission import claimed_keys, earliest, filled, frees_slots, without
 from queuectl.store.audit import refused
+from queuectl.store.claims import Claims
 from queuectl.store.conflicts import TransactionConflict, retry_conflicts
 from queuectl.store.enqueue import new_tokens
 from queuectl.store.postgres.claim_cursor import ClaimCursor
@@ -29,9 +31,9 @@ from queuectl.store.postgres.dependencies import PostgresResolver
 from queuectl.store.postgres.errors import ConnectionLost
 from queuectl.store.postgres.migrate import set_clock
 from queuectl.store.postgres.notify import NotifyWakeup
-from queuectl.store.postgres.reads import PostgresReads, check_privileges, privileges_query
+from queuectl.store.postgres.privileges import check_privileges, privileges_query
 from queuectl.store.postgres.transactions import PostgresTransactions, admission_queries
-from queuectl.store.rows import RunResult, exit_of, log_of, run_result, to_milliseconds
+from queuectl.store.reads import Reads
 from queuectl.store.transactions import Query
 from queuectl.store.types import (
     ClaimRequest,
@@ -91,16 +93,17 @@ class UnknownCommit:
         self._found = [*claims, *self._found]
 
 
-class PostgresClaims:
-    def __init__(self, tx: PostgresTransactions, reads: PostgresReads, resolver: PostgresResolver) -> None:
-        self._tx = tx
+class PostgresClaims(Claims):
+    _tx: PostgresTransactions
+
+    def __init__(self, tx: PostgresTransactions, reads: Reads, resolver: PostgresResolver) -> None:
+        super().__init__(tx)
         self._db = tx.db
         self._clock = tx.clock
         self._reads = reads
         self._resolver = resolver
         self.limited = LimitedClaims(tx)
         self.cursor = ClaimCursor()
-        self.decide = resolver.decide
         self._unknown = UnknownCommit()
         self._is_limited = False  # whether some queue was paused or limited at the last exchange
         self._wakeup: NotifyWakeup | None = None
@@ -115,19 +118,19 @@ class PostgresClaims:
         ends: Sequence[End] = (),
         claim: ClaimRequest | None = None,
     ) -> Exchange:
-        """As in the protocol, in one round trip; where queues are limited or have weights, the claim follows in a transaction of its
+        """As in Claims, in one round trip; where queues are limited or have weights, the claim follows in a transaction of its
         own. If the connection is lost before the answer, the same may be sent again: ends that were written are returned as
         settled, and jobs that were claimed are returned."""
-        claims = self._unknown_claims(worker, 0 if claim is None else claim.limit + claim.calls)
+        claims = self._unknown_claims(worker, 0 if claim is None else claim.limit + claim.webhooks)
         requested = claim
         if claim is not None:
             claim = without(claim, claims)
-        tokens = new_tokens(0 if claim is None else claim.limit + claim.calls)
+        tokens = new_tokens(0 if claim is None else claim.limit + claim.webhooks)
         now = self._clock.now_ms()
         order = None if claim is None or not tokens else ClaimOrder(worker, claim, tokens, now)
         queries = {"hold": Query(SQL["hold_worker"], {"worker": worker})}
         if starts:
-            began = json.dumps([_start_row(one, now) for one in starts])
+            began = json.dumps([rows.started(one, now=now) for one in starts])
             queries["start"] = Query(SQL["start"], {"starts": began, "worker": worker})
         # Before the ends: a settled run has no token any more.
         queries |= _output_queries(outputs, worker=worker)
@@ -162,7 +165,7 @@ class PostgresClaims:
                 by_limits = self._is_limited and not found
                 if by_limits or ("claim" not in results and order.request.limit):
                     limited = self.limited.claim(order)
-                elif order.request.calls and has_webhooks:
+                elif order.request.webhooks and has_webhooks:
                     found += self._claim_webhooks(order._replace(tokens=tokens[len(found) :]))
         except errors.Unavailable as exc:
             self._unknown.return_claims(claims)
@@ -171,11 +174,11 @@ class PostgresClaims:
             raise
         if claim is not None and "claim" in results:
             self._learn(results, claim, claim_ms=after_claim - before_claim if is_measured else 0.0)
-        claims += claims_of(found if limited is None else limited.rows)
+        claims += claims_of(found) if limited is None else limited.claims
         self._notify_of_slots(ends, limited)
         due = earliest(due_at, limited and limited.opens_at)
         children = self._resolver.resolve_some(is_undecided=is_undecided, with_ends=bool(ends))
-        more, more_calls = filled(requested, claims)
+        more, more_webhooks = filled(requested, claims)
         # Removed one by one: an end that is given twice is written once.
         settlements = [(end, written.pop(end.claim.token, None)) for end in ends]
         return Exchange(
@@ -184,7 +187,7 @@ class PostgresClaims:
             claims=claims,
             next_due_ms=None if due is None else max(0, due - now),
             more=not is_complete or more or children.freed,
-            more_calls=more_calls,
+            more_webhooks=more_webhooks,
             undecided=children.more,
         )
 
@@ -207,9 +210,9 @@ class PostgresClaims:
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
-                result = RunResult(None, now, None, None, *span, log=log_of(claim, span.log_from))
+                result = rows.lost_result(claim, span, now=now)
                 rescued.append(Rescued(claim, settlement))
-                ends.append(_end_row(claim, settlement, result, now=now, cancelled=is_cancelled))
+                ends.append(_end_row(claim, settlement, result, now=now, is_cancel=is_cancelled))
             if ends:
                 self._db.all(SQL["settle"], {"ends": json.dumps(ends), "worker": None, "now": now})
                 keys = claimed_keys(one.claim for one in rescued)
@@ -220,7 +223,7 @@ class PostgresClaims:
 
     @retry_conflicts
     def fence(self, worker: str, *, last_heartbeat: LastHeartbeat | None = None) -> list[Claim] | None:
-        """As in the protocol. A worker may have been stopped during a transaction: no timeout of the server ends it, and it would
+        """As in Claims. A worker may have been stopped during a transaction: no timeout of the server ends it, and it would
         hold its locks until the worker continues. So the transaction is terminated first."""
         started_at, beats = last_heartbeat or (None, None)
         meant = {"id": worker, "started_at": started_at, "beats": beats}
@@ -275,7 +278,7 @@ class PostgresClaims:
 
     @retry_conflicts
     def heartbeat(self, worker: str, *, slots: int, stopping: bool) -> bool:
-        """As in the protocol. Also sets the clock, reconnects the wake-up and folds the counters."""
+        """As in Claims. Also sets the clock, reconnects the wake-up and folds the counters."""
         state = "stopping" if stopping else "running"
         values = {"id": worker, "slots": slots, "state": state, "now": self._clock.now_ms()}
         fold = Query(SQL["fold"], {"many": FOLD_FROM, "limit": MAX_FOLDED})
@@ -294,7 +297,7 @@ class PostgresClaims:
     def _claim_webhooks(self, order: ClaimOrder) -> list[Row]:
         """In a transaction of its own: it is needed only while deliveries wait."""
         hold = Query(SQL["hold_worker"], {"worker": order.worker})
-        _, claimed = self._db.write([hold, order.query(SQL["candidates_webhooks"], limit=order.request.calls)])
+        _, claimed = self._db.write([hold, order.query(SQL["candidates_webhooks"], limit=order.request.webhooks)])
         return in_order(claimed.rows)
 
     def _learn(self, results: Mapping[str, Result], claim: ClaimRequest, *, claim_ms: float) -> None:
@@ -313,7 +316,7 @@ class PostgresClaims:
         """Wake the workers if these ends have freed slots of limited queues that this claim has not used."""
         if not ends or not self._is_limited:
             return
-        if claimed is None or frees_slots(claimed.limited, [end.claim for end in ends], claims_of(claimed.rows)):
+        if claimed is None or frees_slots(claimed.limits, [end.claim for end in ends], claimed.claims):
             with suppress(errors.Unavailable):  # a hint; the exchange is committed
                 self._db.write(self._tx.notification())
 
@@ -338,7 +341,7 @@ class PostgresClaims:
             if token not in written and self._unknown.is_about_end(token):
                 found = self._tx.all("was_settled", {"seq": end.claim.seq, "token": token})
                 # With another ending, another worker has rescued this run. A claim that was given back leaves none.
-                for settlement in (end.settlement, _cancelled(end)):
+                for settlement in (end.settlement, rows.cancelled(end)):
                     if found == [(settlement.ending,)] or settlement.is_given_back:
                         written[token] = settlement
                         break
@@ -349,44 +352,20 @@ class PostgresClaims:
 
 
 def _settle_query(ends: Sequence[End], *, worker: str, now: int) -> Query:
-    rows = []
+    both = []
     for end in ends:
-        result = run_result(end, now=now)
-        rows.append(_end_row(end.claim, end.settlement, result, now=now, cancelled=False))
-        rows.append(_end_row(end.claim, _cancelled(end), result, now=now, cancelled=True))
-    return Query(SQL["settle"], {"ends": json.dumps(rows), "worker": worker, "now": now})
+        result = rows.run_result(end, now=now)
+        both.append(_end_row(end.claim, end.settlement, result, now=now, is_cancel=False))
+        both.append(_end_row(end.claim, rows.cancelled(end), result, now=now, is_cancel=True))
+    return Query(SQL["settle"], {"ends": json.dumps(both), "worker": worker, "now": now})
 
 
-def _end_row(claim: Claim, settlement: Settlement, result: RunResult, *, now: int, cancelled: bool) -> dict[str, Any]:
-    waits = settlement.state in WAITING
-    return {
-        **result._asdict(),
-        "is_cancel": cancelled,
-        "seq": claim.seq,
-        "token": claim.token,
-        "state": settlement.state,
-        "ending": settlement.ending,
-        "waits": waits,
-        "is_due": waits and settlement.retry_in_ms == 0,
-        "retry_at": now + settlement.retry_in_ms if settlement.state == "failed" else None,
-        "attempts": settlement.attempts,
-        "crashes": settlement.crashes,
-        "exit_code": settlement.exit_code,
-        "signal": settlement.signal,
-        "error": settlement.error,
-        "webhooks": outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None,
-    }
-
-
-def _start_row(start: Start, now: int) -> dict[str, Any]:
-    return {
-        "seq": start.claim.seq,
-        "token": start.claim.token,
-        "pid": start.pid,
-        "log": start.log,
-        "log_from": start.log_from,
-        "started_at": now - to_milliseconds(start.age),
-    }
+def _end_row(
+    claim: Claim, settlement: Settlement, result: rows.RunResult, *, now: int, is_cancel: bool
+) -> dict[str, Any]:
+    row = rows.settled(claim, settlement, now=now, is_cancel=is_cancel)
+    webhooks = outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None
+    return {**row._asdict(), **result._asdict(), "webhooks": webhooks}
 
 
 def _output_queries(pieces: Sequence[OutputPiece], *, worker: str) -> dict[str, Query]:
@@ -424,18 +403,10 @@ def _written(ends: Sequence[End], found: Sequence[Row]) -> dict[str, Settlement]
     """By token, what was written of these ends."""
     cancelled: dict[str, bool] = dict(found)
     return {
-        end.claim.token: _cancelled(end) if cancelled[end.claim.token] else end.settlement
+        end.claim.token: rows.cancelled(end) if cancelled[end.claim.token] else end.settlement
         for end in ends
         if end.claim.token in cancelled
     }
-
-
-def _cancelled(end: End) -> Settlement:
-    """This end, if a cancel was recorded before it."""
-    settlement = end.settlement
-    if settlement.ending is Ending.CANCELLED:
-        return settlement
-    return settle_cancelled(end.claim, exit_of(settlement))
 
 
 def application_name(worker: str) -> str:

@@ -260,20 +260,20 @@ create table queuectl.schedules (
     paused boolean not null,
     created_at bigint not null,
     updated_at bigint not null,
-    tick_at bigint,   -- the next run
+    next_run_at bigint,   -- the next run
     start_at bigint,  -- when its job is added: with jitter
-    look_at bigint,   -- when it has to be evaluated again
+    check_at bigint,   -- when it has to be evaluated again
     last_at bigint,   -- the latest run that was decided
     waiting text collate "C",  -- the ID of the job that is held until earlier ones have ended
-    check (not paused or tick_at is null),
-    check ((tick_at is null) = (start_at is null))
+    check (not paused or next_run_at is null),
+    check ((next_run_at is null) = (start_at is null))
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 
-create index schedules_look on queuectl.schedules (look_at) where look_at is not null;
+create index schedules_check on queuectl.schedules (check_at) where check_at is not null;
 
 -- The decision about each run of a schedule, written in the transaction of its job. The primary key keeps a run from being enqueued
--- twice, whatever the clocks do. The latest are kept, see `trim_ticks`.
-create table queuectl.ticks (
+-- twice, whatever the clocks do. The latest are kept, see `trim_schedule_runs`.
+create table queuectl.schedule_runs (
     schedule text collate "C" not null references queuectl.schedules (name) on delete cascade,
     at bigint not null,
     by_hand boolean not null,
@@ -324,7 +324,7 @@ create table queuectl.starts (
 
 create index jobs_ready on queuectl.jobs (queue, rank, seq) where ready and not key_blocked;
 
-create index jobs_line on queuectl.jobs (rank, seq) where ready and not key_blocked;
+create index jobs_by_rank on queuectl.jobs (rank, seq) where ready and not key_blocked;
 
 create index jobs_fresh on queuectl.jobs (ready_since) where ready and not key_blocked;
 
@@ -391,7 +391,7 @@ when ((old.state = 'blocked' and new.state <> 'blocked') or (old.state = 'cancel
 execute function queuectl.let_go();
 
 -- The queues with unfinished jobs that limit their own key.
-create index jobs_places on queuectl.jobs (queue) where places is not null and state in ('blocked', 'pending', 'processing', 'failed');
+create index jobs_key_limits on queuectl.jobs (queue) where places is not null and state in ('blocked', 'pending', 'processing', 'failed');
 
 -- The runs of a worker for which a cancel is recorded, which it reads at every wake-up and poll. By jobs_running it would step over all that it
 -- has run since the oldest open transaction. Few jobs are ever in this one.

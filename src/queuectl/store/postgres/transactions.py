@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from queuectl.clock import SystemClock
 from queuectl.jobs.priority import Ageing
-from queuectl.store.admin import ageing_values
 from queuectl.store.postgres.connection import LONG_SECONDS, SNAPSHOT, SQL, Connection
+from queuectl.store.queues import ageing_values
 from queuectl.store.transactions import Keys, Parameters, Query, Transactions, Transitions
 from queuectl.store.types import Row
 
@@ -106,7 +106,7 @@ def admission_queries(keys: Keys) -> list[Query]:
         return []
     queues = [queue for queue, _ in keys]
     locks = {"queues": sorted(set(queues))}
-    hold = [Query(SQL["lock_keyed_queues"], locks), Query(SQL["hold_places"], locks)]
+    hold = [Query(SQL["lock_keyed_queues"], locks), Query(SQL["hold_key_limits"], locks)]
     return [*hold, Query(SQL["admit"], {"queues": queues, "keys": [key for _, key in keys]})]
 
 

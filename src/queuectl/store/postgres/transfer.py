@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from queuectl import errors
 from queuectl.jobs.priority import Ageing
 from queuectl.store.dependencies import EdgeRow
 from queuectl.store.postgres.connection import SQL
-from queuectl.store.postgres.enqueue import PostgresEnqueuer, raise_duplicate
+from queuectl.store.postgres.enqueue import raise_duplicate
 from queuectl.store.postgres.errors import UniqueViolation
 from queuectl.store.postgres.transactions import PostgresTransactions
 from queuectl.store.sqlite.connection import SqliteTransactions, connect
@@ -24,12 +24,14 @@ from queuectl.store.transfer import (
     TABLES,
     Dump,
     Importer,
-    ImportParts,
     Load,
     Table,
     Transfers,
 )
 from queuectl.store.types import Row
+
+if TYPE_CHECKING:
+    from queuectl.store.postgres.store import PostgresStore
 
 _NO_TOKEN: Final = ""  # of an imported run, which no worker can write about
 _WORKERS: Final = Table("workers", "id")  # unlike a copy, a backup contains them
@@ -49,20 +51,16 @@ _COLUMNS: Final = """
 
 
 class PostgresImporter(Importer):
-    def __init__(
-        self, tx: PostgresTransactions, parts: ImportParts, transitions: Transitions, enqueuer: PostgresEnqueuer
-    ) -> None:
-        super().__init__(tx, parts, transitions)
-        self._db = tx.db
-        self._postgres = tx
-        self._enqueuer = enqueuer
-        self._last_ids: Sequence[str] = ()
+    _tx: PostgresTransactions
+
+    def __init__(self, store: PostgresStore, transitions: Transitions) -> None:
+        super().__init__(store, transitions)
+        self._db = store.db
 
     def take_seqs(self, count: int) -> tuple[Ageing, Sequence[int]]:
-        return self._enqueuer.take_seqs([], count)
+        return self.store.enqueuer.take_seqs([], count)
 
     def insert_rows(self, jobs: Sequence[Row], runs: Sequence[Row], tags: Sequence[Row]) -> None:
-        self._last_ids = [row[1] for row in jobs]
         self._db.copy(SQL["import_job"], ((*row, _NO_TOKEN) for row in jobs))
         if runs:
             self._db.copy(SQL["import_run"], ((*row, _NO_TOKEN) for row in runs))
@@ -74,9 +72,9 @@ class PostgresImporter(Importer):
         # A parent that ends at this moment does not see its new children.
         self._db.copy(SQL["leave_undecided"], ((seq,) for seq in {row[0] for row in edges}))
 
-    def refuse_duplicate_commit(self, exc: Exception) -> None:
+    def refuse_duplicate(self, exc: Exception) -> None:
         if isinstance(exc, UniqueViolation):
-            raise_duplicate(self._postgres, self._last_ids, exc)
+            raise_duplicate(self._tx, self._last_ids, exc)
 
 
 class PostgresDump(Dump):
@@ -114,26 +112,23 @@ class PostgresLoad(Load):
 
 
 class PostgresTransfers(Transfers):
-    def __init__(self, tx: PostgresTransactions, parts: ImportParts, enqueuer: PostgresEnqueuer) -> None:
-        super().__init__(tx, parts)
-        self._postgres = tx
-        self._enqueuer = enqueuer
+    _store: PostgresStore
 
     def new_importer(self, transitions: Transitions) -> PostgresImporter:
-        return PostgresImporter(self._postgres, self._parts, transitions, self._enqueuer)
+        return PostgresImporter(self._store, transitions)
 
     def identity(self) -> str:
         return str(self._tx.value("identity", plan_freely=True))
 
     @contextmanager
     def dump(self) -> Iterator[Dump]:
-        with self._postgres.other_connection() as tx:
+        with self._store.tx.other_connection() as tx:
             yield PostgresDump(tx)
 
     @contextmanager
     def load(self) -> Iterator[Load]:
         with self._tx.write("change_ageing", notify=True, seconds=self._tx.long_seconds, plan_freely=True):
-            yield PostgresLoad(self._postgres)
+            yield PostgresLoad(self._store.tx)
 
 
 def backup(tx: PostgresTransactions, path: str) -> None:

@@ -4,44 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from queuectl import errors
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Settlement, settle_abandoned, settle_cancelled
+from queuectl.jobs.outcome import Settlement, settle_abandoned
 from queuectl.jobs.priority import ByEnqueues, Standing, effective_priority
-from queuectl.jobs.queue_limits import PriorStart
-from queuectl.jobs.states import WAITING, Event, State, is_final
+from queuectl.jobs.states import WAITING, Event, is_final
 from queuectl.paths import wakeup_file
 from queuectl.store import rows
 from queuectl.store.admission import (
-    MAX_KEY_BLOCKED,
-    Admitted,
-    Limit,
+    LimitedQueues,
     Limits,
-    admitted,
-    choose_rows,
     claimed_keys,
     earliest,
     filled,
     frees_slots,
     queues_of,
-    read_limit,
-    split_by_key,
-    with_places,
+    with_key_limits,
 )
 from queuectl.store.audit import refused
+from queuectl.store.claims import Claims, Wakeup
 from queuectl.store.dependencies import MAX_CHILDREN_PER_STEP, MAX_CHILDREN_WITH_ENDS, NOTHING_RESOLVED, Moment
 from queuectl.store.enqueue import new_tokens
-from queuectl.store.protocol import Wakeup
-from queuectl.store.rows import RunResult, exit_of, run_result, to_milliseconds
+from queuectl.store.reads import Reads
 from queuectl.store.sqlite.connection import MEMORY, SQL, SqliteTransactions
 from queuectl.store.sqlite.dependencies import SqliteResolver
-from queuectl.store.sqlite.reads import SqliteReads
 from queuectl.store.sqlite.wakeup import NoWakeup, PipeWakeup
 from queuectl.store.transactions import GIVEN_BACK, REFUSED, Transitions, read_ageing
 from queuectl.store.types import (
@@ -61,8 +51,6 @@ from queuectl.text import WEBHOOK_QUEUE
 
 MAX_PROMOTED: Final = 1000  # jobs that one exchange promotes
 LOST: Final = "lost"
-LOWEST_RANK: Final = -(2**63)
-KEY_COLUMN: Final = 19  # in the columns of `ready`; the next one is the limit of the job
 
 
 def _by_position(statement: str, *names: str) -> str:
@@ -73,22 +61,37 @@ def _by_position(statement: str, *names: str) -> str:
 # The order of these names is the order of the tuples in `_claim` and `_write_end`.
 CLAIM: Final = _by_position(SQL["claim"], "seq", "token", "worker", "host", "last_seq", "effective_priority", "now")
 SETTLE: Final = _by_position(
-    SQL["settle"],
-    "seq", "token", "is_cancel",
-    "state", "ending", "waits", "is_due", "retry_at",
-    "attempts", "crashes", "exit_code", "signal", "error",
-    "started_at", "finished_at", "duration_ms", "pid", "log", "log_from", "log_to", "usage",
-    "now", "last_seq", "by_enqueues",
-)  # fmt: skip
+    SQL["settle"], *rows.Settled._fields, *rows.RunResult._fields, "now", "last_seq", "by_enqueues"
+)
 
 
-class SqliteClaims:
-    def __init__(self, tx: SqliteTransactions, reads: SqliteReads, resolver: SqliteResolver) -> None:
-        self._tx = tx
+class SqliteLimitedQueues(LimitedQueues):
+    """The write lock excludes other claims."""
+
+    key_at = 19
+
+    def read_heads(self, slots: Mapping[str, int]) -> dict[str, list[Row]]:
+        return {
+            queue: self._tx.all("ready", {"queue": queue, "limit": limit}) if limit > 0 else []
+            for queue, limit in slots.items()
+        }
+
+    def running(self, queue: str, keys: Sequence[str]) -> Mapping[str, int]:
+        return {key: self._tx.value("running_of_key", {"queue": queue, "key": key}) for key in keys}
+
+    def page_size(self, missing: int, blocked: int) -> int:
+        return missing + min(blocked, 100)  # rows contain whole jobs
+
+
+class SqliteClaims(Claims):
+    _tx: SqliteTransactions
+
+    def __init__(self, tx: SqliteTransactions, reads: Reads, resolver: SqliteResolver) -> None:
+        super().__init__(tx)
         self._db = tx.db
         self._reads = reads
         self._resolver = resolver
-        self.decide = resolver.decide
+        self._limited = SqliteLimitedQueues(tx)
 
     def exchange(
         self,
@@ -106,15 +109,15 @@ class SqliteClaims:
         opens_at: int | None = None
         with self._tx.write() as transitions:
             now = self._tx.clock.now_ms()
-            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_places),) = self._db.all(
-                SQL["outlook"], (worker,)
+            ((ageing, last_seq, worker_state, due_at, is_limited, is_undecided, has_edges, has_key_limits),) = (
+                self._db.all(SQL["outlook"], (worker,))
             )
             is_known = worker_state is not None and worker_state != LOST
             if worker_state == LOST:
                 starts, outputs, lost, ends = (), (), list(ends), ()
             at = Moment(now, last_seq, read_ageing(ageing))
             for start in starts:
-                self._record_start(start, now)
+                self._db.execute(SQL["start"], rows.started(start, now=now))
             for piece in outputs:
                 self._store_output(piece)
             for end in ends:
@@ -143,29 +146,35 @@ class SqliteClaims:
                 promoted = self._db.execute(SQL["promote"], {"now": now, "limit": MAX_PROMOTED})
                 is_complete = promoted < MAX_PROMOTED
             if is_limited:
-                limited = self._limits_now(now, transitions)
-            if has_places:
-                limited = with_places(limited, [queue for (queue,) in self._db.all(SQL["placed_queues"])])
+                # Including what this transaction has done.
+                limited = {
+                    queue: one._replace(running=one.running + transitions.net(queue, "processing"))
+                    for queue, one in self._limited.limits(now).items()
+                }
+            if has_key_limits:
+                limited = with_key_limits(limited, [queue for (queue,) in self._db.all(SQL["queues_with_key_limits"])])
             # Only after all due jobs are promoted: the first in order may be among the rest.
-            if claim is not None and claim.limit + claim.calls > 0 and is_complete and is_known:
-                heads, opens_at = (
-                    self._heads(claim, limited, now) if limited or claim.shares else (self._head_of(claim), None)
-                )
+            if claim is not None and claim.limit + claim.webhooks > 0 and is_complete and is_known:
+                if limited or claim.shares:
+                    queues = queues_of(claim, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
+                    heads, opens_at = self._limited.choose(claim, queues, limited, now=now)
+                else:
+                    heads = self._head_of(claim)
                 claims = self._claim(worker, claim, at, transitions, heads)
-                self._note_starts(claims, limited, now)
+                self._limited.note_starts(claims, limited, now)
             if some_wait_again or some_came_due:
                 due_at = self._db.value(SQL["next_due"])
             due_at = earliest(due_at, opens_at)
         if some_wait_again or frees_slots(limited, [end.claim for end, _ in settled], claims):
             self._tx.notify_workers()  # other workers may have a free slot, now or when the jobs come due
-        more, more_calls = filled(claim, claims)
+        more, more_webhooks = filled(claim, claims)
         return Exchange(
             settled=settled,
             lost=lost,
             claims=claims,
             next_due_ms=None if due_at is None else max(0, due_at - now),
             more=not is_complete or more,
-            more_calls=more_calls,
+            more_webhooks=more_webhooks,
             undecided=resolved.more,
         )
 
@@ -200,13 +209,7 @@ class SqliteClaims:
                     continue
                 settlement = settle_abandoned(claim, max_crashes, unbegun, is_cancelled=is_cancelled)
                 span = spans.get(claim.token, Span(None, None))
-                self._write_end(
-                    claim,
-                    settlement,
-                    RunResult(None, now, None, None, *span, log=rows.log_of(claim, span.log_from)),
-                    at,
-                    transitions,
-                )
+                self._write_end(claim, settlement, rows.lost_result(claim, span, now=now), at, transitions)
                 rescued.append(Rescued(claim, settlement))
             self._tx.admit(claimed_keys(one.claim for one in rescued))
             self._db.execute(SQL["retire" if only is None else "forget"], {"id": worker})
@@ -243,52 +246,17 @@ class SqliteClaims:
             found: list[Row] = []
             for queue in dict.fromkeys(request.queues):
                 found += self._head(queue, request.limit - len(found))
-            return found + self._head(WEBHOOK_QUEUE, request.calls)
+            return found + self._head(WEBHOOK_QUEUE, request.webhooks)
         queues = {row[0] for row in self._db.all(SQL["ready_queues"])}
-        calls = self._head(WEBHOOK_QUEUE, request.calls) if WEBHOOK_QUEUE in queues else []
+        webhooks = self._head(WEBHOOK_QUEUE, request.webhooks) if WEBHOOK_QUEUE in queues else []
         queues.discard(WEBHOOK_QUEUE)
         # Rows begin with rank and seq, and no two share a seq, so no later column is ever compared.
-        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + calls
-
-    def _heads(self, request: ClaimRequest, limited: Limits, now: int) -> tuple[list[Row], int | None]:
-        """The same where queues are limited or have weights; and when a rate limit lets the next job start."""
-        heads: list[list[Row]] = []
-        opens_at = None
-        asked = queues_of(request, lambda: [row[0] for row in self._db.all(SQL["ready_queues"])])
-        for queue, limit in asked:
-            rule = limited.get(queue)
-            slots = Admitted(limit) if rule is None else self._admitted(rule, most=limit, now=now)
-            if rule is None or not rule.is_by_key:
-                heads.append(self._head(queue, slots.jobs))
-            else:
-                head, may_be_more = self._keyed_head(queue, slots.jobs, rule.per_key)
-                heads.append(head)
-                if may_be_more:
-                    opens_at = now
-            # A queue with fewer jobs does not wait for its rate limit.
-            if slots.opens_at is not None and len(heads[-1]) == slots.jobs:
-                opens_at = earliest(opens_at, slots.opens_at)
-        calls = heads.pop() if request.calls else []
-        chosen = choose_rows(heads, limit=request.limit, shares=request.shares, in_one_order=request.queues is None)
-        return chosen + calls, opens_at
+        return sorted(row for queue in queues for row in self._head(queue, request.limit))[: request.limit] + webhooks
 
     def _head(self, queue: str, limit: int) -> list[Row]:
-        return self._db.all(SQL["ready"], {"queue": queue, "limit": limit}) if limit > 0 else []
+        return self._limited.read_heads({queue: limit})[queue]
 
     # ── start and settle ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _record_start(self, start: Start, now: int) -> None:
-        self._db.execute(
-            SQL["start"],
-            {
-                "seq": start.claim.seq,
-                "token": start.claim.token,
-                "pid": start.pid,
-                "log": start.log,
-                "log_from": start.log_from,
-                "started_at": now - to_milliseconds(start.age),
-            },
-        )
 
     def _store_output(self, piece: OutputPiece) -> None:
         of_run = {"seq": piece.claim.seq, "token": piece.claim.token}
@@ -298,108 +266,32 @@ class SqliteClaims:
 
     def _settle(self, end: End, at: Moment, transitions: Transitions) -> Settlement | None:
         """Write an end; None if the job has another token by now."""
-        result = run_result(end, now=at.now)
+        result = rows.run_result(end, now=at.now)
         if self._write_end(end.claim, end.settlement, result, at, transitions):
             return end.settlement
-        is_requested = self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token})
-        if not is_requested:
+        if not self._db.value(SQL["is_cancelled"], {"seq": end.claim.seq, "token": end.claim.token}):
             return None
-        cancelled = settle_cancelled(end.claim, exit_of(end.settlement))
-        self._write_end(end.claim, cancelled, result, at, transitions)
-        return cancelled
+        settlement = rows.cancelled(end)
+        self._write_end(end.claim, settlement, result, at, transitions)
+        return settlement
 
     def _write_end(
-        self, claim: Claim, settlement: Settlement, result: RunResult, at: Moment, transitions: Transitions
+        self, claim: Claim, settlement: Settlement, result: rows.RunResult, at: Moment, transitions: Transitions
     ) -> bool:
-        # As plain text and numbers: sqlite3 searches for an adapter for anything else, half a microsecond each.
-        state, ending = str(settlement.state), None if settlement.ending is None else str(settlement.ending)
-        waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
-        retry_at = at.now + retry_in if settlement.state is State.FAILED else None
-        parameters = (
-            claim.seq, claim.token, int(settlement.event is Event.CANCEL),
-            state, ending, int(waits), int(waits and retry_in == 0), retry_at,
-            settlement.attempts, settlement.crashes, settlement.exit_code, settlement.signal, settlement.error,
-            result.started_at, result.finished_at, result.duration_ms, result.pid, result.log, result.log_from,
-            result.log_to, result.usage,
-            at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)),
-        )  # fmt: skip
+        row = rows.settled(claim, settlement, now=at.now, is_cancel=settlement.event is Event.CANCEL)
+        parameters = (*row, *result, at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)))
         # Not `returning`: SQLite would fill a temporary table, a quarter of the time of the statement.
         if self._db.execute(SETTLE, parameters) == 0:
             return False
+        ending = row.ending
         if ending is None:
             ending = GIVEN_BACK if settlement.is_given_back else REFUSED
             for name in ("unclaim", "drop_earlier") if settlement.is_given_back else ("unrun",):
                 self._db.execute(SQL[name], {"seq": claim.seq})
-        transitions.add(claim.queue, "processing", state, ending=ending)
+        transitions.add(claim.queue, "processing", row.state, ending=ending)
         if claim.hooks:
             self._db.executemany(SQL["add_delivery"], outbox_rows(claim, settlement, now_ms=at.now))
         return True
-
-    # ── limits: the write lock excludes other claims ────────────────────────────────────────────────────────────────
-
-    def _limits(self, now: int) -> list[Limit]:
-        return [read_limit(row) for row in self._db.all(SQL["limits"], {"now": now})]
-
-    def _limits_now(self, now: int, transitions: Transitions) -> dict[str, Limit]:
-        """The limited queues, including what this transaction has done."""
-        found = self._limits(now)
-        ahead = [one.queue for one in found if one.is_ahead(now)]
-        if ahead:
-            self._db.executemany(SQL["correct_starts"], [{"queue": queue, "now": now} for queue in ahead])
-            found = self._limits(now)
-        return {
-            one.queue: one._replace(running=one.running + transitions.net(one.queue, "processing")) for one in found
-        }
-
-    def _admitted(self, limit: Limit, *, most: int, now: int) -> Admitted:
-        earlier: dict[int, PriorStart] = {}
-        if limit.rate is not None and not limit.paused:
-            first = limit.last + 1 - limit.rate.starts
-            values = {"queue": limit.queue, "first": first, "last": first + most - 1, "now": now}
-            earlier = {
-                number: PriorStart(at, bool(sure)) for number, at, sure in self._db.all(SQL["earlier_starts"], values)
-            }
-        return admitted(limit, earlier, most=most, now_ms=now)
-
-    def _keyed_head(self, queue: str, slots: int, per_key: int | None) -> tuple[list[Row], bool]:
-        """The first jobs of a queue that limits keys, and whether there may be more after those that are blocked on their key."""
-        found: list[Row] = []
-        key_blocked: list[Row] = []
-        taken: Counter[str] = Counter()
-        rank, seq = LOWEST_RANK, 0
-        while len(found) < slots and len(key_blocked) < MAX_KEY_BLOCKED:
-            values = {
-                "queue": queue,
-                "rank": rank,
-                "seq": seq,
-                "limit": slots - len(found) + min(len(key_blocked), 100),
-            }
-            page = self._db.all(SQL["ready_behind"], values)
-            if not page:
-                break
-            fit, full = split_by_key(page, partial(self._running_of_key, queue), per_key, taken, key_at=KEY_COLUMN)
-            found += fit
-            key_blocked += full
-            rank, seq = page[-1][:2]
-        self._db.executemany(SQL["block_on_key"], [{"seq": row[1]} for row in key_blocked])
-        return found[:slots], len(found) < slots and len(key_blocked) >= MAX_KEY_BLOCKED
-
-    def _running_of_key(self, queue: str, key: str) -> int:
-        return int(self._db.value(SQL["running_of_key"], {"queue": queue, "key": key}))
-
-    def _note_starts(self, claims: Sequence[Claim], limited: Mapping[str, Limit], now: int) -> None:
-        for queue, limit in limited.items():
-            if limit.rate is None:
-                continue
-            begun = [claim for claim in claims if claim.queue == queue]
-            values = [
-                {"queue": queue, "number": number, "job": claim.seq, "run": claim.run, "now": now}
-                for number, claim in enumerate(begun, limit.last + 1)
-            ]
-            self._db.executemany(SQL["add_start"], values)
-            if begun:
-                old = limit.last + len(begun) - limit.rate.starts
-                self._db.execute(SQL["trim_starts"], {"queue": queue, "number": old})
 
     # ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

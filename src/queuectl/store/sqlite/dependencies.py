@@ -20,17 +20,18 @@ from queuectl.store.types import Row
 
 
 class SqliteResolver(Resolver):
+    _tx: SqliteTransactions
+
     def __init__(self, tx: SqliteTransactions) -> None:
         super().__init__(tx)
         self._db = tx.db
-        self._sqlite = tx
 
     def decide(self) -> bool:
         with self._tx.write() as transitions:
             at = Moment(self._tx.clock.now_ms(), self._tx.last_seq(), self._tx.ageing())
             resolved = self.resolve_some(at, transitions)
         if resolved.freed:
-            self._sqlite.notify_workers()
+            self._tx.notify_workers()
         return resolved.more
 
     def resolve_some(self, at: Moment, transitions: Transitions, *, most: int = MAX_CHILDREN_PER_STEP) -> Resolution:

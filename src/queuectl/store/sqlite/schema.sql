@@ -226,20 +226,20 @@ create table schedules (
     paused integer not null check (paused in (0, 1)),
     created_at integer not null,
     updated_at integer not null,
-    tick_at integer,   -- the next run
+    next_run_at integer,   -- the next run
     start_at integer,  -- when its job is added: with jitter
-    look_at integer,   -- when it has to be evaluated again
+    check_at integer,   -- when it has to be evaluated again
     last_at integer,   -- the latest run that was decided
     waiting text,      -- the ID of the job that is held until earlier ones have ended
-    check (paused = 0 or tick_at is null),
-    check ((tick_at is null) = (start_at is null))
+    check (paused = 0 or next_run_at is null),
+    check ((next_run_at is null) = (start_at is null))
 ) strict, without rowid;
 
-create index schedules_look on schedules (look_at) where look_at is not null;
+create index schedules_check on schedules (check_at) where check_at is not null;
 
 -- The decision about each run of a schedule, written in the transaction of its job. The primary key keeps a run from being enqueued
--- twice, whatever the clocks do. The latest are kept, see `trim_ticks`.
-create table ticks (
+-- twice, whatever the clocks do. The latest are kept, see `trim_schedule_runs`.
+create table schedule_runs (
     schedule text not null references schedules (name) on delete cascade,
     at integer not null,
     by_hand integer not null check (by_hand in (0, 1)),
@@ -336,7 +336,7 @@ begin
 end;
 
 -- The queues with unfinished jobs that limit their own key.
-create index jobs_places on jobs (queue) where places is not null and state in ('blocked', 'pending', 'processing', 'failed');
+create index jobs_key_limits on jobs (queue) where places is not null and state in ('blocked', 'pending', 'processing', 'failed');
 
 -- For the HTTP API, the dashboard and Prometheus.
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from queuectl import errors
 from queuectl.jobs.priority import Ageing
 from queuectl.store.dependencies import EdgeRow
 from queuectl.store.sqlite.connection import SQL, Connection, SqliteTransactions
 from queuectl.store.transactions import Transitions
-from queuectl.store.transfer import Dump, Importer, ImportParts, Load, Table, Transfers
+from queuectl.store.transfer import Dump, Importer, Load, Table, Transfers
 from queuectl.store.types import Row
+
+if TYPE_CHECKING:
+    from queuectl.store.sqlite.store import SqliteStore
 
 
 class SqliteImporter(Importer):
-    def __init__(self, tx: SqliteTransactions, parts: ImportParts, transitions: Transitions) -> None:
-        super().__init__(tx, parts, transitions)
-        self._db = tx.db
+    def __init__(self, store: SqliteStore, transitions: Transitions) -> None:
+        super().__init__(store, transitions)
+        self._db = store.db
 
     def take_seqs(self, count: int) -> tuple[Ageing, Sequence[int]]:
         last_seq = self._tx.last_seq()
@@ -32,11 +36,10 @@ class SqliteImporter(Importer):
         self._db.executemany(SQL["link"], edges)
         self._db.executemany(SQL["leave_undecided"], [(seq,) for seq in {row[0] for row in edges}])
 
-    def refuse_duplicate(self, exc: Exception, ids: Sequence[str]) -> None:
+    def refuse_duplicate(self, exc: Exception) -> None:
         if not isinstance(exc, sqlite3.IntegrityError):
             return
-        # Some of these may be inserted by now: a job that existed before has a smaller number.
-        found = sorted(self.present(ids).values(), key=lambda job: job.seq)
+        found = sorted(self.present(self._last_ids).values(), key=lambda job: job.seq)
         if "jobs.id" not in str(exc) or not found:
             raise errors.StoreFailed(self._db.path, str(exc)) from exc
         raise errors.DuplicateId(found[0].id) from exc
@@ -65,22 +68,20 @@ class SqliteLoad(Load):
 
 
 class SqliteTransfers(Transfers):
-    def __init__(self, tx: SqliteTransactions, parts: ImportParts) -> None:
-        super().__init__(tx, parts)
-        self._sqlite = tx
+    _store: SqliteStore
 
     def new_importer(self, transitions: Transitions) -> SqliteImporter:
-        return SqliteImporter(self._sqlite, self._parts, transitions)
+        return SqliteImporter(self._store, transitions)
 
     def identity(self) -> str:
-        return self._sqlite.db.identity()
+        return self._store.db.identity()
 
     @contextmanager
     def dump(self) -> Iterator[Dump]:
-        with self._sqlite.other_connection() as tx:
+        with self._store.tx.other_connection() as tx:
             yield SqliteDump(tx)
 
     @contextmanager
     def load(self) -> Iterator[Load]:
         with self._tx.write(notify=True):
-            yield SqliteLoad(self._sqlite)
+            yield SqliteLoad(self._store.tx)

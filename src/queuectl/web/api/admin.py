@@ -94,7 +94,7 @@ def history(session: WebSession, call: ApiRequest) -> Any:
     queue, since = call.query["queue"], call.query["since"]
     queue = ALL_QUEUES if queue is None else queue if queue == OTHER_QUEUES else check_queue(queue)
     begin = parse_filter(since=since, now_ms=session.reads.now_ms).since_ms
-    points = session.reads.points(Span(call.query["span"]), since_ms=begin or 0, queue=queue)
+    points = session.reads.samples.points(Span(call.query["span"]), since_ms=begin or 0, queue=queue)
     return [point.to_dict() for point in points]
 
 
@@ -103,7 +103,7 @@ def history(session: WebSession, call: ApiRequest) -> Any:
 
 @ALERTS("GET /alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
 def list_alerts(session: WebSession, call: ApiRequest) -> Any:
-    return paginate(call, alerts.to_dicts(session.reads, session.reads.alerts()), name="name")
+    return paginate(call, alerts.to_dicts(session.reads, session.reads.alerts.all()), name="name")
 
 
 @ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, checks_types=False, status=201)
@@ -121,7 +121,7 @@ def add_alert(session: WebSession, call: ApiRequest) -> Any:
 
 @ALERTS("GET /alerts/{name}", "Show an alert.", ref("Alert"))
 def show_alert(session: WebSession, call: ApiRequest) -> Any:
-    return alerts.to_dicts(session.reads, [session.reads.alert(call.path["name"])])[0]
+    return alerts.to_dicts(session.reads, [session.reads.alerts.get(call.path["name"])])[0]
 
 
 @ALERTS("DELETE /alerts/{name}", "Remove an alert.", ref("Answer"))
@@ -140,7 +140,7 @@ def remove_alert(session: WebSession, call: ApiRequest) -> Any:
 )
 def test_alert(session: WebSession, call: ApiRequest) -> Any:
     name = call.path["name"]
-    session.reads.alert(name)  # before a database is created only to find that it has no such alert
+    session.reads.alerts.get(name)  # before a database is created only to find that it has no such alert
     return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
 
 
@@ -205,7 +205,7 @@ def known_worker(session: WebSession, name: str) -> str:
 
 def _request_stop(session: WebSession, names: list[str], mode: StopMode) -> dict[str, Any]:
     for name in names:
-        session.open_store().request_stop(name, mode)
+        session.open_store().claims.request_stop(name, mode)
     return {"done": names, "refused": []}
 
 

@@ -14,7 +14,8 @@ from queuectl.maintenance.pruner import MAX_ROWS, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.query import restrict_states
-from queuectl.store.protocol import MAX_DEAD_GROUPED, Store
+from queuectl.store.reads import MAX_DEAD_GROUPED
+from queuectl.store.store import Store
 from queuectl.store.types import Chosen
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, short_repr

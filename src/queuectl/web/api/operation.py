@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
 from queuectl.operations.query import decode_cursor, encode_cursor, invalid_cursor, parse_filter
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
 from queuectl.text import closest_match, short_repr
 from queuectl.web.middleware import MEDIA_TYPE

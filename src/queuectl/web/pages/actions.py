@@ -10,7 +10,7 @@ from queuectl.errors import UnknownName, UsageError
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import find_jobs
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Chosen, Filter
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural

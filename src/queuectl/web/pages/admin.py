@@ -36,7 +36,7 @@ def stop_worker(session: WebSession, ask: PageRequest) -> View | Notice:
         jobs = "Running jobs are killed and requeued" if now else "Running jobs finish"
         label, text = "Stop now" if now else "Stop", f"{jobs}, then the worker stops."
         return confirm(ask, label, "worker", text, name=name, back="/workers", is_grave=now)
-    session.open_store().request_stop(name, StopMode.NOW if now else StopMode.FINISH)
+    session.open_store().claims.request_stop(name, StopMode.NOW if now else StopMode.FINISH)
     return done(f"Worker {name} is stopping {'now' if now else 'after its running jobs'}")
 
 

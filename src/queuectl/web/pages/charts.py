@@ -144,13 +144,15 @@ class Trend(NamedTuple):
 def trend(session: WebSession, name: str | None) -> Trend:
     window = next((one for one in WINDOWS if one.name == name), WINDOWS[0])
     now_ms = session.reads.now_ms()
-    return draw(session.reads.points(window.step, since_ms=window.begin(now_ms)), window, now_ms)
+    return draw(session.reads.samples.points(window.step, since_ms=window.begin(now_ms)), window, now_ms)
 
 
 def last_hour(session: WebSession, queue: str) -> Runs:
     """The runs of one queue in the last hour."""
     window, now_ms = WINDOWS[0], session.reads.now_ms()
-    return draw_runs(session.reads.points(window.step, since_ms=window.begin(now_ms), queue=queue), window, now_ms)
+    return draw_runs(
+        session.reads.samples.points(window.step, since_ms=window.begin(now_ms), queue=queue), window, now_ms
+    )
 
 
 def draw(points: Sequence[Point], window: Window, now_ms: int) -> Trend:

@@ -10,8 +10,7 @@ from queuectl.jobs.states import FINAL, WAITING, State
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Page, page, without_webhook_queue
 from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
-from queuectl.store.protocol import MAX_DEAD_GROUPED
-from queuectl.store.reads import ERROR_SHOWN
+from queuectl.store.reads import ERROR_SHOWN, MAX_DEAD_GROUPED
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id, plural

@@ -9,7 +9,7 @@ from queuectl.config import host_name
 from queuectl.errors import NotFound, Unavailable
 from queuectl.operations import logs
 from queuectl.operations.logs import LogView
-from queuectl.store.protocol import Reads
+from queuectl.store.reads import Reads
 
 # A terminal sequence: a color (CSI … m), another CSI sequence, a title or link (OSC), a character set; or a control character,
 # including those that change the direction of text. The length of a color sequence is limited: a job may print very long ones.

@@ -131,7 +131,7 @@ MAX_QUEUES_SHOWN = 15  # the busiest ones
 
 def show(session: WebSession, ask: PageRequest) -> View:
     reads, workers = session.reads, sorted(session.workers(), key=lambda worker: worker.id)
-    tally, rules, oldest = reads.tally(), reads.rules(), reads.oldest_waiting_ms()
+    tally, rules, oldest = reads.tally(), reads.queues.rules(), reads.oldest_waiting_ms()
     paused = frozenset(queue for queue, rule in rules.items() if rule.paused)
     counts = {state: sum(counts.get(state, 0) for counts in without_webhook_queue(tally).values()) for state in State}
     latest_dead = reads.jobs(DEAD, sort=Sort.FINISHED, limit=1) if counts[State.DEAD] else ()

@@ -55,7 +55,7 @@ def _set_paused(name: str, paused: bool, session: WebSession) -> Notice:
 def change_settings(session: WebSession, ask: PageRequest) -> Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
     name = use.check_queue(ask.param("name"))
-    before, rules = _rules(use.view(session.reads, name)), session.reads.rules().get(name, QueueSettings())
+    before, rules = _rules(use.view(session.reads, name)), session.reads.queues.rules().get(name, QueueSettings())
     given = {rule: ask.form.one(rule) or use.NO_VALUE for rule in RULES if ask.form.has(rule)}
     changes = {rule: text for rule, text in given.items() if text != _text(before[rule])}
     if not changes:

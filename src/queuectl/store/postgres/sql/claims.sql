@@ -315,7 +315,7 @@ select cursors.turn, head.rank, head.seq
 -- name: heads
 -- The first jobs of some queues, in order, up to a number for each. Locks nothing: the claim locks the jobs, and finds out
 -- whether another worker was faster. Without jobs that limit their own key: the caller reads queues with such jobs by
--- `heads_behind`, and jobs that were added since wait for the next claim. (SQLite: `ready`, queue by queue.)
+-- `ready_behind`, and jobs that were added since wait for the next claim. (SQLite: `ready`, queue by queue.)
 select line.rank, line.seq, line.queue
   from unnest(%(queues)s::text[], %(places)s::bigint[]) as input (queue, places)
  cross join lateral (
@@ -330,9 +330,9 @@ select line.rank, line.seq, line.queue
      limit input.places
  ) as line
 
--- name: heads_behind
+-- name: ready_behind
 -- The first jobs of a queue after a position, with their keys, for a queue that limits concurrency keys: earlier jobs may have
--- no free slot. Locks nothing, as `heads`. (SQLite: `ready_behind`.)
+-- no free slot. Locks nothing, as `heads`.
 select jobs.rank, jobs.seq, jobs.queue, jobs.key, jobs.places
   from queuectl.jobs
  where jobs.ready

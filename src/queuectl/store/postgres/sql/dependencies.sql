@@ -31,7 +31,7 @@ select ctid::text, parent
  limit %(limit)s
    for update skip locked
 
--- name: free_waiting
+-- name: release_job
 -- Release a job that waited for earlier ones of its schedule. It may have been cancelled meanwhile.
 update queuectl.jobs
    set held = false,
@@ -42,7 +42,7 @@ update queuectl.jobs
    and held
    and state in ('pending', 'failed')
 
--- name: unended
+-- name: unfinished_jobs
 -- Some unfinished jobs of a schedule, and the one that is held until others have ended, which may be among many.
 (
     select id, held

@@ -23,7 +23,7 @@ select count(*)
   ) as before
 
 -- name: ahead_of_all
--- The same over all queues in one order, along jobs_line. (SQLite asks `ahead` of one queue after the other.)
+-- The same over all queues in one order, along jobs_by_rank. (SQLite asks `ahead` of one queue after the other.)
 select count(*)
   from (
     select 1

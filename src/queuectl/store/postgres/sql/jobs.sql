@@ -44,7 +44,7 @@ copy queuectl.job_tags (tag, job) from stdin
 -- name: admit
 -- Let jobs be claimed again whose concurrency key has free slots, in order; all of them if the key has no limit. The first job
 -- sets the limit, if it has one. Other jobs of the key may have become ready behind them meanwhile: a claim marks those
--- that exceed the limit. Follows `lock_keyed_queues` and `hold_places`. The range is in the order of jobs_of_key, also where it means
+-- that exceed the limit. Follows `lock_keyed_queues` and `hold_key_limits`. The range is in the order of jobs_of_key, also where it means
 -- one value: no other index gives that order.
 update queuectl.jobs
    set key_blocked = false,

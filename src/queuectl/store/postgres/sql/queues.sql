@@ -100,7 +100,7 @@ select queues.name
  order by queues.name
    for update of queues
 
--- name: hold_places
+-- name: hold_key_limits
 -- Until the end of this transaction no other one claims from, or admits to, those of these queues (null: all) whose jobs limit
 -- their own key. Not by a row of `queues`: such a queue need not have one. Follows `hold_limits` and `lock_keyed_queues`, and in one
 -- order, to avoid deadlocks. (SQLite has one writer.)
@@ -152,8 +152,8 @@ select case
            else array(select nextval('queuectl.jobs_seq_seq') from generate_series(1, %(jobs)s))
        end
 
--- name: placed_queues
--- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_places, as
+-- name: queues_with_key_limits
+-- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_key_limits, as
 -- `ready_queues`.
 with recursive step (queue) as (
     (
@@ -209,7 +209,7 @@ select input.key,
 with found as (
     select seq
       from queuectl.jobs
-     where seq = any(%(seqs)s)
+     where seq = any(%(seq)s)
        and ready
        for update skip locked
 )

@@ -1,7 +1,7 @@
 -- name: hold_schedule
 -- One schedule, locked for a input. (SQLite: the write lock.)
-select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, tick_at,
-       start_at, look_at, last_at, waiting
+select name, expression, tz, anchor_at, fields, overlap, catch_up, jitter_ms, until_at, paused, created_at, updated_at, next_run_at,
+       start_at, check_at, last_at, waiting
   from queuectl.schedules
  where name = %(name)s
    for update

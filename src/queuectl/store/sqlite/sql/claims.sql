@@ -39,8 +39,7 @@ select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries
  limit :limit
 
 -- name: ready_behind
--- The same after a position, for a queue that limits concurrency keys: earlier jobs may have no free slot. (PostgreSQL:
--- `heads_behind`.)
+-- The same after a position, for a queue that limits concurrency keys: earlier jobs may have no free slot.
 select rank, seq, id, runs, command, argv, queue, attempts, crashes, max_retries, first_is_free, backoff_base, timeout_ms,
        cwd, env, state, priority, eligible_at, missed, key, places, depends_on, hooks, limits, secrets
   from jobs indexed by jobs_ready
@@ -113,7 +112,7 @@ select (select value from config where key = 'ageing'),
        exists (select 1 from edges where parent > 0),
        (
            select min(queue)
-             from jobs indexed by jobs_places
+             from jobs indexed by jobs_key_limits
             where places is not null
               and state in ('blocked', 'pending', 'processing', 'failed')
        ) is not null

@@ -31,7 +31,7 @@ select undecided.parent, jobs.id, jobs.state
  order by undecided.parent
  limit 1
 
--- name: free_waiting
+-- name: release_job
 -- Release a job that waited for earlier ones of its schedule. It may have been cancelled meanwhile.
 update jobs
    set held = 0,
@@ -41,7 +41,7 @@ update jobs
    and held = 1
    and state in ('pending', 'failed')
 
--- name: unended
+-- name: unfinished_jobs
 -- Some unfinished jobs of a schedule, and the one that is held until others have ended, which may be among many.
 select id, held
   from (

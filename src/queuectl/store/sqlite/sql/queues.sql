@@ -59,18 +59,18 @@ select name, paused, concurrency, rate_starts, rate_ms,
     or rate_starts is not null
     or per_key is not null
 
--- name: placed_queues
--- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_places, as
+-- name: queues_with_key_limits
+-- The queues with unfinished jobs that set a limit for their concurrency key. Steps from name to name through jobs_key_limits, as
 -- `ready_queues`.
 with recursive step (queue) as (
     select min(queue)
-      from jobs indexed by jobs_places
+      from jobs indexed by jobs_key_limits
      where places is not null
        and state in ('blocked', 'pending', 'processing', 'failed')
     union all
     select (
         select min(queue)
-          from jobs indexed by jobs_places
+          from jobs indexed by jobs_key_limits
          where places is not null
            and state in ('blocked', 'pending', 'processing', 'failed')
            and queue > step.queue

@@ -12,7 +12,7 @@ from _bench import Figure, Lab, Report, main, median, paired, rounds
 from queuectl.clock import SystemClock
 from queuectl.jobs.priority import Strict
 from queuectl.jobs.spec import Defaults
-from queuectl.operations.enqueue import Place, enqueue, make_jobs
+from queuectl.operations.enqueue import add, make_jobs, prepare
 from queuectl.operations.job_input import parse_document
 from queuectl.store.enqueue import new_job_ids, new_row
 from queuectl.store.open import open_store
@@ -51,11 +51,10 @@ def raw(lab: Lab, rows: list[tuple[object, ...]]) -> float:
 def ours(lab: Lab, lines: Path) -> float:
     """Do everything that `enqueue --file` does between reading the file and printing the IDs."""
     store = open_store(str(lab.new_home()))
-    place = Place(lambda: store, stored_defaults=lambda: DEFAULTS, bare_defaults=lambda: DEFAULTS)
     began = time.perf_counter()
-    ids = enqueue(parse_document(lines.read_bytes(), None), place, flags={})
+    added = add(store, prepare(parse_document(lines.read_bytes(), None), DEFAULTS, flags={}))
     seconds = time.perf_counter() - began
-    assert len(ids) == JOBS
+    assert len(added.ids) == JOBS
     store.close()
     return seconds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -106,3 +107,9 @@ def test_a_virtual_machine_says_which_packages_it_misses(tmp_path: Path) -> None
     done = subprocess.run(["/bin/sh", IN_VM, "true"], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
     assert done.returncode == 2
     assert re.fullmatch(r"in-vm: missing Debian packages: qemu-system-x86 busybox-static.*\n", done.stderr)
+
+
+@pytest.mark.parametrize("path", sorted((SCRIPTS.parent / "bench").glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_imports_what_there_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(path.parent))
+    runpy.run_path(str(path), run_name="loaded")

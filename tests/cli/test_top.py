@@ -26,7 +26,7 @@ def test_on_a_terminal_a_job_is_seen_to_run_and_is_cancelled_by_a_key(
     terminal.wait_for(job)
     terminal.wait_for("processing")
     terminal.type("c")
-    terminal.wait_for(f"Cancel {job}")
+    terminal.wait_for(f"Cancel job {job}")
     terminal.type("y")
     terminal.wait_for(f"cancelled {job}")
     assert queuectl("show", job, "--json", check=0).json["state"] == "cancelled"
@@ -39,7 +39,7 @@ def test_on_a_terminal_a_job_is_seen_to_run_and_is_cancelled_by_a_key(
 def test_ctrl_c_and_term_give_the_terminal_back(home: Path) -> None:
     for end in (lambda it: it.type("\x03"), lambda it: it.process.send_signal(signal.SIGTERM)):
         terminal = Terminal(home, "top")
-        terminal.wait_for("nothing here yet")
+        terminal.wait_for("No jobs yet")
         end(terminal)
         assert terminal.end() == 0
         assert NORMAL_SCREEN in terminal.shown
@@ -92,7 +92,7 @@ def test_only_top_loads_what_draws_it(queuectl: Program) -> None:
 
 def test_top_draws_jobs_enqueued_meanwhile(queuectl: Program, home: Path) -> None:
     terminal = Terminal(home, "top", columns=120)
-    terminal.wait_for("nothing here yet")
+    terminal.wait_for("No jobs yet")
     job = queuectl("enqueue", "true", check=0).out.strip()
     wait_until(lambda: terminal.read() and job in terminal.shown, what="the job on the screen")
     terminal.type("q")

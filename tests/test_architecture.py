@@ -36,14 +36,14 @@ MAY_IMPORT: Mapping[str, Mapping[str, str]] = {
     "ctypes": {"process/linux.py": "keyctl and capset, which Python does not offer; in a child that changes its user"},
     "psutil": {"process/portable.py": "inspects processes where there is no /proc"},
     "threading": {
-        "worker/store_retry.py": "keeps time limits and signals while the loop waits for the store",
+        "worker/store_retry.py": "keeps time limits and signals while the loop waits for the database",
         "web/api/streams.py": "hands over from such a thread to the loop, in bounded memory",
         "web/app.py": "tells such a thread that its client has left",
         "store_threads.py": "answers many clients and a screen with a synchronous core: a few threads, each with a store of its own",
     },
     "asyncio": {
         "web/": "the server: it holds many connections, and waits for all of them at once",
-        "tui/": "the screen: it waits for keys and for the store at once",
+        "tui/": "the screen: it waits for keys and for the database at once",
         "store_threads.py": "hands work from an event loop to threads",
     },
     "starlette": {"web/": "an extra that `dashboard` alone loads"},

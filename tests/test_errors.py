@@ -79,7 +79,7 @@ def test_an_error_without_a_hint_of_its_own_is_given_one() -> None:
             "the batch 'b' has another --on-complete",
             "omit it, or see: queuectl batch show b",
         ),
-        (errors.StoreFailed("{0}", "{}", hint="{}"), "the store {0} failed: {}", "{}"),
+        (errors.StoreFailed("{0}", "{}", hint="{}"), "the database {0} failed: {}", "{}"),
         (errors.TooManySlots(2_000, 1_000), "the limit of open files allows a worker 1,000 slots, not 2,000", None),
     ],
 )

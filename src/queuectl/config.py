@@ -109,7 +109,7 @@ def _from_environment(key: Key, environ: Mapping[str, str]) -> tuple[Value] | No
     if key.name == "ageing":
         raise InvalidInput(
             found[0],
-            "ageing belongs to the store: it cannot come from the environment",
+            "ageing belongs to the database: it cannot come from the environment",
             hint="unset the variable and use: queuectl config set ageing VALUE",
         )
     for other in found[1:]:

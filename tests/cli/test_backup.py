@@ -77,7 +77,7 @@ def test_a_backup_replaces_no_file(queuectl: Program, tmp_path: Path) -> None:
 
 def test_a_failed_backup_reports_its_reason(queuectl: Program, home: Path, tmp_path: Path) -> None:
     message, hint = refused(queuectl("backup", tmp_path / "b.db", check=1))
-    assert (message, hint) == (f"there is no store at {home}/queue.db", "there is nothing to back up")
+    assert (message, hint) == (f"there is no queuectl database at {home}/queue.db", "there is nothing to back up")
     assert not home.exists()
     queuectl("enqueue", "true", check=0)
     assert "no such directory" in refused(queuectl("backup", tmp_path / "no" / "b.db", check=1))[0]
@@ -177,10 +177,12 @@ def test_a_file_that_is_no_backup_is_refused_and_nothing_is_created(
     queuectl("export", tmp_path / "jobs.json", check=0)
     for name in ("text", "empty", "foreign.db", "jobs.json"):
         what, hint = refused(other("restore", tmp_path / name, "--yes", check=1))
-        assert what.endswith("is not a queuectl store"), name
+        assert what.endswith("is not a queuectl database"), name
         assert hint.startswith("name a file that queuectl db backup made"), name
         assert hint.endswith("queuectl db import FILE"), name
-    assert refused(other("restore", tmp_path / "nothing", "--yes", check=1))[0].startswith("there is no store at")
+    assert refused(other("restore", tmp_path / "nothing", "--yes", check=1))[0].startswith(
+        "there is no queuectl database at"
+    )
     assert refused(other("restore", tmp_path, "--yes", check=1))[0].endswith("it is a directory")
     with closing(sqlite3.connect(saved)) as db:
         db.execute(f"pragma user_version = {LATEST + 1}")

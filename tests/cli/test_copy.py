@@ -81,12 +81,12 @@ def test_a_refused_copy_prints_the_reason_and_a_hint(
 ) -> None:
     store, other = home / "queue.db", tmp_path / "other.db"
     message, hint = refused(queuectl, store, other)
-    assert message == f"there is no store at {store}"
+    assert message == f"there is no queuectl database at {store}"
     assert not home.exists()
     assert not other.exists()
     queuectl("enqueue", "true", check=0)
     (tmp_path / "link.db").symlink_to(store)
-    assert refused(queuectl, store, tmp_path / "link.db")[0].startswith("--from and --to are the same store")
+    assert refused(queuectl, store, tmp_path / "link.db")[0].startswith("--from and --to are the same database")
     unsupported = queuectl("copy", "--from", store, "--to", "redis://:secret@host/0", check=2)
     assert unsupported.err.splitlines()[0] == "error: unsupported database redis://"
     printed = " ".join(refused(queuectl, store, "postgresql://queue:secret@127.0.0.1:1/work?connect_timeout=2"))
@@ -97,7 +97,7 @@ def test_a_refused_copy_prints_the_reason_and_a_hint(
     assert message.endswith("its directory does not exist")
     queuectl("--db", other, "config", "set", "max-retries", "2", check=0)
     message, hint = refused(queuectl, store, other)
-    assert message == f"the store {other} has jobs, settings or history already"
+    assert message == f"the database {other} has jobs, settings or history already"
     start_worker("--name", "bee")
     message, hint = refused(queuectl, store, tmp_path / "new.db")
     assert message == "cannot copy while workers run: bee"
@@ -126,7 +126,7 @@ def test_a_running_job_is_pending_in_a_forced_copy(
     wait_until(lambda: queuectl("show", "long", "--json", check=0).json["state"] == "processing")
     worker.kill()
     message, _ = refused(queuectl, store, copy)
-    assert message == f"1 job runs in the store {store}"
+    assert message == f"1 job runs in the database {store}"
     done = queuectl("copy", "--from", store, "--to", copy, "--force", check=0)
     assert "1 running job returned to pending, without an attempt counted in the copy" in done.lines
     job = queuectl("--db", copy, "show", "long", "--json", check=0).json

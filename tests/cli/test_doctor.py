@@ -164,7 +164,7 @@ def test_an_empty_file_does_not_pass_for_a_store(queuectl: Program) -> None:
     file.touch(mode=0o600)
     found = findings(queuectl, "--fix", check=1)["store-damaged"]
     assert "0 bytes" in found["message"]
-    assert "if it never was a store, remove it" in found["hint"]
+    assert "if it never was a queuectl database, remove it" in found["hint"]
     assert file.stat().st_size == 0
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_is_not_ours_is_named_and_left_alone(queuectl: Program, cont
     file = queuectl.home / "queue.db"
     file.write_bytes(content)
     file.chmod(0o600)
-    assert "is not a queuectl store" in findings(queuectl, "--fix", check=1)["store-foreign"]["message"]
+    assert "is not a queuectl database" in findings(queuectl, "--fix", check=1)["store-foreign"]["message"]
     assert file.read_bytes() == content
 
 
@@ -394,7 +394,7 @@ def test_a_worker_that_lives_and_does_not_reach_the_store_is_named(
         other.execute("begin immediate")
         wait_until(lambda: queuectl("doctor", env=env).code == 1, what="its silence to be noticed")
         reported = queuectl("doctor", check=1, env=env).out
-        assert f"its process {worker.pid} lives, but does not reach the store" in reported
+        assert f"its process {worker.pid} lives, but does not reach the database" in reported
 
 
 def test_a_worker_of_another_machine_that_is_silent_is_named(queuectl: Program) -> None:

@@ -81,7 +81,7 @@ def test_a_foreign_database_is_refused_before_anything_is_drawn(home: Path, tmp_
     terminal = Terminal(home, "--db", str(tmp_path / "text.db"), "top")
     assert terminal.end() == 1
     assert "\x1b[?1049h" not in terminal.shown
-    assert "is not a queuectl store" in terminal.shown
+    assert "is not a queuectl database" in terminal.shown
 
 
 def test_only_top_loads_what_draws_it(queuectl: Program) -> None:

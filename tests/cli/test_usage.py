@@ -118,7 +118,7 @@ def test_a_database_of_an_unknown_kind_is_invalid_usage(
 def test_a_missing_directory_of_the_database_is_reported(queuectl: Program, tmp_path: Path) -> None:
     store = tmp_path / "no" / "x.db"
     what, hint = queuectl("enqueue", "true", "--db", store, check=1).err.splitlines()
-    assert what == f"error: the store {store} failed: its directory does not exist"
+    assert what == f"error: the database {store} failed: its directory does not exist"
     assert "--db" in hint
     assert queuectl("list", "--quiet", "--db", store, check=0).out == ""
     assert not store.parent.exists()

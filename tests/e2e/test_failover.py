@@ -83,7 +83,7 @@ def test_what_an_asynchronous_standby_had_not_got_is_gone_and_the_rest_goes_on(
     assert enqueue(c, "late", effects=a)
     a.wait_for("late", "completed")
     pair.primary.halt()
-    assert "cannot reach the store" in c.queuectl("enqueue", "true", check=1).err
+    assert "cannot reach the database" in c.queuectl("enqueue", "true", check=1).err
     pair.standby.start()
     pair.fail_over()
     assert c.state("early") == "completed"

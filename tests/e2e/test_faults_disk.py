@@ -38,7 +38,7 @@ def test_enqueues_until_the_disk_is_full_have_printed_just_what_is_there(scene: 
     for refused in (stream, batch):
         assert refused.code == 1
         assert refused.err.splitlines() == [
-            f"error: no space left for the store {scene.home}/queue.db",
+            f"error: no space left for the database {scene.home}/queue.db",
             "hint: free some disk space; nothing was changed",
         ]
     assert batch.out == ""
@@ -103,7 +103,7 @@ def test_a_home_that_can_only_be_read_is_said_so_and_goes_on_where_it_was(scene:
         for command in (["enqueue", "true"], ["cancel", running], ["config", "set", "lease", "2s"]):
             refused = scene.queuectl(*command)
             assert (refused.code, refused.out) == (1, "")
-            assert refused.err.splitlines()[0] == f"error: the store {scene.home}/queue.db cannot be written"
+            assert refused.err.splitlines()[0] == f"error: the database {scene.home}/queue.db cannot be written"
         refused = scene.queuectl("worker", "start")
         assert (
             refused.err.splitlines()[0]
@@ -135,7 +135,7 @@ def test_a_job_finishes_if_the_data_directory_is_removed_and_it_is_not_recreated
     scene.wait_for_file("ended")
     assert worker.wait() == 1
     assert worker.output.splitlines()[-2:] == [
-        f"error: the store {scene.home}/queue.db was removed or replaced",
+        f"error: the database {scene.home}/queue.db was removed or replaced",
         "hint: put it back; a new one is never created in its place",
     ]
     assert not scene.home.exists()

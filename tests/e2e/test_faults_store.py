@@ -47,7 +47,7 @@ def test_a_long_lock_loses_no_result_and_enqueue_reports_it_and_waits(scene: Sce
         scene.open("go")
         scene.wait_for_lines("ended", 3)  # jobs go on, and end
         waiting = Terminal(scene.home, "enqueue", "true", columns=200)
-        waiting.wait_for("the store is locked by another program; waiting for it")
+        waiting.wait_for("the database is locked by another program; waiting for it")
         wait_until(lambda: "is locked by another program" in worker.output, what="the worker to say so")
         wait_until(lambda: time.monotonic() >= over, timeout=30, what="the other program to have done")
         assert scene.count("processing") == 3
@@ -89,8 +89,8 @@ WAYS = pytest.mark.parametrize(
     [
         (empty, "is damaged: it is empty, 0 bytes"),
         (cut, "is damaged: database disk image is malformed"),
-        (wipe, "is not a queuectl store"),
-        (overwrite, "is not a queuectl store"),
+        (wipe, "is not a queuectl database"),
+        (overwrite, "is not a queuectl database"),
     ],
 )
 
@@ -115,7 +115,7 @@ def refuses(scene: Scene, words: str, *commands: tuple[str, ...]) -> None:
 
 def says_so(output: str) -> bool:
     """Whether a worker has noticed. In which words depends on where it was at that moment."""
-    return "is damaged: " in output or "is not a queuectl store" in output
+    return "is damaged: " in output or "is not a queuectl database" in output
 
 
 def is_named(scene: Scene) -> bool:

@@ -135,7 +135,7 @@ def test_a_job_that_ends_while_the_server_is_gone_is_settled_when_it_is_back(
     server_of(fragile).halt(how)
     a.open("go")
     a.wait_for_file("ended")
-    wait_until(lambda: "cannot reach the store" in worker.output, what="the worker to say so")
+    wait_until(lambda: "cannot reach the database" in worker.output, what="the worker to say so")
     server_of(fragile).start()
     job = a.wait_for(job_id, "dead")
     assert (job["exit_code"], job["attempts"], job["runs"], job["crashes"]) == (3, 1, 1, 0)
@@ -152,7 +152,7 @@ def test_commands_fail_soon_and_in_one_line_while_the_server_is_gone(fragile: Ho
         began = time.monotonic()
         said = a.queuectl(*words)
         assert (said.code, said.out) == (1, "")
-        assert said.err.startswith("error: cannot reach the store postgresql://")
+        assert said.err.startswith("error: cannot reach the database postgresql://")
         assert len(said.err.splitlines()) == 2
         assert time.monotonic() - began < 10
 
@@ -164,7 +164,7 @@ def test_a_worker_that_has_nothing_to_do_can_go_while_the_server_is_gone(fragile
     server_of(fragile).halt()
     first.send(signal.SIGTERM)
     assert first.wait() == 0  # it could not deregister; its heartbeat shows that it is dead
-    wait_until(lambda: "cannot reach the store" in second.output, what="the other to notice")
+    wait_until(lambda: "cannot reach the database" in second.output, what="the other to notice")
     second.send(signal.SIGTERM)
     wait_until(lambda: "finishing" in second.output, what="the other to hear it")
     second.send(signal.SIGTERM)
@@ -187,9 +187,9 @@ def test_a_line_that_swallows_everything_costs_no_job(hosts: Hosts) -> None:
         began = time.monotonic()
         said = a.queuectl("status")
         assert (said.code, said.out) == (1, "")
-        assert "cannot reach the store" in said.err
+        assert "cannot reach the database" in said.err
         assert time.monotonic() - began < 10 + start
-        wait_until(lambda: "cannot reach the store" in worker.output, what="the worker to say so")
+        wait_until(lambda: "cannot reach the database" in worker.output, what="the worker to say so")
         proxy.cut()  # what was sent may have arrived: only the answers were kept back
         job = b.wait_for(job_id, "completed")
         assert (job["runs"], job["crashes"]) == (1, 0)

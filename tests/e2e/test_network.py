@@ -70,7 +70,7 @@ def test_a_worker_whose_network_is_cut_keeps_its_job_and_settles_it_afterwards(c
             cable.cut()
             here.open("go")
             here.wait_for_file("ended")
-            wait_until(lambda: "cannot reach the store" in worker.output, what="the worker to say so")
+            wait_until(lambda: "cannot reach the database" in worker.output, what="the worker to say so")
             assert here.state(job_id) == "processing"
             cable.mend()
             job = here.wait_for(job_id, "dead", timeout=40)

@@ -64,7 +64,7 @@ def test_when_the_server_stays_away_run_says_that_the_job_goes_on(fragile: Hosts
     for run, name in ((plain, "plain"), (for_programs, "json")):
         code, said = run.end()
         assert code == 1
-        assert "cannot reach the store" in said
+        assert "cannot reach the database" in said
         assert "try again" not in said
         assert f"the job keeps running; to follow it: queuectl logs -f {name}" in said
     server_of(fragile).start()

@@ -269,7 +269,7 @@ DEFECTS: Final[dict[str, Change]] = {
     "a watcher that does not notice its own absence": _never_away,
     "a heartbeat that lifts the fence": _statement("heartbeat", "\nand state <> 'lost'"),
     "no poll beside the wake-ups": _no_poll,
-    "ends that are forgotten when the store is in trouble": _forgotten_ends,
+    "ends that are forgotten when the database is in trouble": _forgotten_ends,
     "a run that is forgotten before its end is recorded": _recorded_at_once,
     "a start without a look at the time": _late_start,
     "a request to start without a deadline": _no_deadline,

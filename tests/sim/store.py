@@ -100,7 +100,7 @@ class Wire:
         stage = self.stage
         for name, likely in stage.chances.of_the_store:
             if stage.random.random() < likely * share:
-                stage.note(f"the store is {name}")
+                stage.note(f"the database is {name}")
                 code, text = TROUBLES[name]
                 trouble = sqlite3.OperationalError(text)
                 trouble.sqlite_errorcode = code

@@ -18,7 +18,7 @@ class Theme(enum.Enum):
     POWER = "the power goes soon after a crash"
     ADOPTION = "workers crash over jobs that take long, most of all when they have just begun them"
     STALLED = "supervisors are stopped before they start what their workers request, and the workers after that, for longer than a lease"
-    STORE = "workers crash while the store cannot be written"
+    STORE = "workers crash while the database cannot be written"
 
 
 # Two of three seeds have one trouble, and much of it: what takes two rare things in a row is hardly ever met otherwise.

@@ -84,10 +84,10 @@ def test_no_job_at_all_is_no_error(store: Store) -> None:
     assert store.tally() == {}
 
 
-@pytest.mark.parametrize("taken_by", ["the store", "the batch"])
+@pytest.mark.parametrize("taken_by", ["the database", "the batch"])
 def test_one_duplicate_id_refuses_the_whole_batch(store: Store, taken_by: str) -> None:
     store.enqueue([new_job("old", tags=("t",))])
-    twice = "old" if taken_by == "the store" else "new"
+    twice = "old" if taken_by == "the database" else "new"
     with pytest.raises(errors.DuplicateId) as raised:
         store.enqueue([new_job("new", tags=("t",)), new_job("between"), new_job(twice)])
     assert raised.value.job_id == twice

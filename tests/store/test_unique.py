@@ -98,13 +98,17 @@ def test_a_batch_is_one_job_after_the_other(store: Store) -> None:
 # ── error ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("taken_by", ["the store", "the batch"])
+@pytest.mark.parametrize("taken_by", ["the database", "the batch"])
 def test_where_it_is_an_error_nothing_of_the_batch_comes_in(store: Store, taken_by: str) -> None:
-    store.enqueue([keyed("old", "k" if taken_by == "the store" else "other")])
-    batch = [new_job("a"), keyed("b", "new"), keyed("c", "k" if taken_by == "the store" else "new", if_exists="error")]
+    store.enqueue([keyed("old", "k" if taken_by == "the database" else "other")])
+    batch = [
+        new_job("a"),
+        keyed("b", "new"),
+        keyed("c", "k" if taken_by == "the database" else "new", if_exists="error"),
+    ]
     with pytest.raises(KeyTaken) as raised:
         store.enqueue(batch)
-    holder = "old" if taken_by == "the store" else "b"
+    holder = "old" if taken_by == "the database" else "b"
     assert (raised.value.holder, raised.value.state, raised.value.place) == (holder, State.PENDING, 2)
     assert list(states(store)) == ["old"]
     assert store.totals()["default"]["enqueued"] == 1

@@ -507,7 +507,7 @@ def test_a_missing_database_is_reported_until_it_is_back(home: Path, queue: Queu
             await pilot.press("h")
             await until(lambda: text_of(app, "#say"), what="a refusal")
             put_back()
-            await until(lambda: not app.query_one("#problem").has_class("-shown"), what="the store again")
+            await until(lambda: not app.query_one("#problem").has_class("-shown"), what="the database again")
             await pilot.press("h")
             await until(lambda: states_of(app).get(job) == "held", what="the job to be held")
 

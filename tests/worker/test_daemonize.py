@@ -99,7 +99,7 @@ def test_a_name_that_is_taken_is_refused_with_the_reason(detached: Scene) -> Non
     [
         (
             lambda home: (home / "queue.db").write_bytes(b"not a database, and long enough to tell" * 99),
-            "not a queuectl store",
+            "not a queuectl database",
         ),
         (lambda home: (home / "queue.db").mkdir(), "directory"),
     ],

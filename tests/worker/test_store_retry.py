@@ -137,7 +137,7 @@ def test_a_store_that_goes_under_a_worker_is_never_made_again_and_ends_it_when_n
     scene.wait_for_file("ended")
     assert worker.wait() == 1
     assert "recovered" not in worker.output
-    assert "error: the store" in worker.output.splitlines()[-2]
+    assert "error: the database" in worker.output.splitlines()[-2]
     left = scene.home / "queue.db"
     assert not left.exists() if how == "removed" else left.read_bytes() == b""
 

@@ -178,7 +178,7 @@ class App:
             self._has_reported_lock = False
         elif not self._has_reported_lock:
             self._has_reported_lock = True
-            self.say("the store is locked by another program; waiting for it, up to 30 s in all")
+            self.say("the database is locked by another program; waiting for it, up to 30 s in all")
         if self._breaker is None:
             from queuectl.maintenance.lock_breaker import LockBreaker
 

@@ -177,7 +177,7 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
             how = "ending" if now else "finishing"
             more = "" if now or not running else "; repeat the signal to end them now"
             if unwritten:
-                more += f"; {plural(unwritten, 'result')} to be written yet, when the store answers"
+                more += f"; {plural(unwritten, 'result')} to be written yet, when the database answers"
             return _Line("stopping", f"{how} {plural(running, 'job')}{more}", fields=event._asdict())
         case events.WorkerRestarting(running):
             on = "" if not running else f"; {plural(running, 'job')} {'continues' if running == 1 else 'continue'}"
@@ -206,7 +206,7 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
             message = escape_control(problem) + ("; trying again" if is_retried else "")
             return _Line("trouble", message, "red", _ERROR, {"error": problem})
         case events.StoreRecovered():
-            return _Line("recovered", "the store answers again", "green")
+            return _Line("recovered", "the database answers again", "green")
         case events.StoppedProcessKilled(pid, message):
             return _Line("unlocked", escape_control(message), "red", _WARNING, {"pid": pid})
         case events.SupervisorLost(problem, runs):

@@ -175,7 +175,7 @@ def _open_for_diagnosis(
     on_wait: OnWait | None = None,
 ) -> Iterator[Target]:
     """The input of the checks. Even the address may be invalid. Creates nothing."""
-    shown, file, store, named = "the store", None, None, None
+    shown, file, store, named = "the database", None, None, None
     trouble: QueuectlError | None = None
     try:
         named = db()

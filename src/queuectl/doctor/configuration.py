@@ -54,7 +54,7 @@ def policy(target: Target) -> CheckResult:
         if (place := first_closed_directory(target.home, account)) is not None:
             name = account.name
             message = f"{name} cannot enter {place}, and so not read the logs of the jobs that run as {name}"
-            hint = "a home where all may pass by: --home /var/lib/queuectl"
+            hint = "a data directory that all users can enter: --home /var/lib/queuectl"
             findings.append(note("policy-logs-unreachable", message, hint))
     # Jobs of other users get their own session keyring, if the system lets the supervisor create one.
     if accounts and (why := keyring_problem()) is not None:
@@ -67,7 +67,7 @@ def policy(target: Target) -> CheckResult:
 def secrets(target: Target) -> CheckResult:
     found, asked = names(target.home), os.path.lexists(paths.secrets_settings(target.home))
     if not found and not asked:
-        return "there are none in this home"
+        return "there are none in this data directory"
     # As this user its workers run.
     user = os.stat(target.home).st_uid
     findings = [reported(error) for _, error in unusable(target.home, user=user)]

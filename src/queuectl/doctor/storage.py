@@ -82,7 +82,7 @@ def permissions(target: Target) -> CheckResult:
     owner = os.stat(target.home).st_uid
     if foreign := [path for path, found in ours if found.st_uid != owner]:
         message = (
-            f"{plural(len(foreign), 'file')} in the home {_be(foreign)} not of {paths.user_name(owner)}, who owns it:"
+            f"{plural(len(foreign), 'file')} in the data directory {_be(foreign)} not of {paths.user_name(owner)}, who owns it:"
             f" {_short(foreign, target)}"
         )
         hint = (
@@ -254,7 +254,9 @@ def unfit(place: str, kind: str, target: Target) -> Finding:
     """A home keeps the locks of its workers, whatever keeps the jobs."""
     message = f"{place} is on a network file system ({kind})"
     if target.store_file is None:
-        return note("network-disk", f"{message}, where locks may not hold", "have the home on a disk of this machine")
+        return note(
+            "network-disk", f"{message}, where locks may not hold", "put the data directory on a disk of this host"
+        )
     hint = "move it to a disk of this machine, or use PostgreSQL: queuectl copy"
     return problem("network-disk", f"{message}: SQLite loses data there sooner or later", hint)
 
@@ -326,7 +328,7 @@ def schema(target: Target) -> CheckResult:
     health = target.health
     if health.schema == health.known:
         return f"version {health.schema}, the one of this queuectl"
-    message = f"the store has schema version {health.schema}, this queuectl knows {health.known}"
+    message = f"the database has schema version {health.schema}, this queuectl knows {health.known}"
     return [problem("schema-version", message, "use one version of queuectl on all machines")]
 
 
@@ -351,7 +353,7 @@ def _against_times(target: Target) -> CheckResult:
     ahead_ms = max(newest, default=now_ms) - now_ms
     if ahead_ms <= TOLERANCE_MS:
         return "not behind the database"
-    message = f"the store holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
+    message = f"the database holds times that are {format_duration(ahead_ms)} ahead of the clock: it was set back"
     hint = "set the clock right; until then retries and delayed jobs wait that much longer"
     return [problem("clock-went-back", message, hint)]
 

@@ -70,7 +70,7 @@ def _silent(worker: Worker, silent_ms: int, target: Target) -> Finding:
             hint = hint_for(holder)
         return problem("worker-stopped", message, hint)
     if worker.machine == target.here.machine:  # by its lock it is alive
-        message = f"worker {worker.id} {since}: its process {worker.pid} lives, but does not reach the store"
+        message = f"worker {worker.id} {since}: its process {worker.pid} lives, but does not reach the database"
         return problem("worker-silent", message, f"its log says why: {worker_log(worker.home, worker.id)}, if detached")
     message = f"worker {worker.id} at {worker.host} {since}, longer than the lease"
     hint = "if its machine is gone, a worker anywhere takes its jobs: queuectl worker start"

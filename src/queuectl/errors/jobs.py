@@ -92,7 +92,7 @@ class NotMovable(Conflict):
 class ParentNotFound(NotFound):
     code = "parent-not-found"
     template = "no job {!r}{}"
-    default_hint = "a job waits for jobs of the store or of its own batch"
+    default_hint = "a job waits for jobs of the database or of its own batch"
 
     def __init__(self, parent: str, *, child: str | None) -> None:
         super().__init__(parent, "" if child is None else f": {child!r} cannot wait for it")
@@ -135,25 +135,25 @@ class StoreUnsupported(UsageError):
 
 class StoreNotFound(NotFound):
     code = "store-not-found"
-    template = "there is no store at {}"
-    default_hint = "check the address of --from; a store is never made there"
+    template = "there is no queuectl database at {}"
+    default_hint = "check the address of --from; it is never created there"
 
 
 class StoreNotEmpty(Conflict):
     code = "store-not-empty"
-    template = "the store {} has jobs, settings or history already"
-    default_hint = "name a new file, or a database without a store: two stores are never mixed"
+    template = "the database {} has jobs, settings or history already"
+    default_hint = "name a new file, or an empty database: two queuectl databases are never merged"
 
 
 class SameStore(Conflict):
     code = "same-store"
-    template = "--from and --to are the same store: {}"
-    default_hint = "name another store for --to"
+    template = "--from and --to are the same database: {}"
+    default_hint = "name another database for --to"
 
 
 class JobsRunning(Conflict):
     code = "jobs-running"
-    template = "{:,} {} in the store {}"
+    template = "{:,} {} in the database {}"
     default_hint = "let them end, or add --force: in the copy they wait again, and the run does not count"
 
     def __init__(self, address: str, jobs: int) -> None:

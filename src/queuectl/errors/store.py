@@ -52,7 +52,7 @@ class OutputFailed(Unavailable):
 
 class StoreBusy(Unavailable):
     code = "store-locked"
-    template = "the store {} is locked by another program{}"
+    template = "the database {} is locked by another program{}"
     default_hint = "find the process that uses it (fuser, lsof), or try again"
 
     def __init__(self, path: str, waited: float, *, hint: str | None = None) -> None:
@@ -61,13 +61,13 @@ class StoreBusy(Unavailable):
 
 class StoreFull(Unavailable):
     code = "store-full"
-    template = "no space left for the store {}"
+    template = "no space left for the database {}"
     default_hint = "free some disk space; nothing was changed"
 
 
 class StoreReadOnly(Unavailable):
     code = "store-read-only"
-    template = "the store {} cannot be written"
+    template = "the database {} cannot be written"
     default_hint = "check who owns it and how it is mounted"
 
 
@@ -75,33 +75,33 @@ class StoreFailed(Unavailable):
     """An error of the database without a class of its own, with the message of the driver."""
 
     code = "store-failed"
-    template = "the store {} failed: {}"
+    template = "the database {} failed: {}"
     default_hint = "check the disk, then try again"
 
 
 class StoreDamaged(Unavailable):
     code = "store-damaged"
-    template = "the store {} is damaged: {}"
+    template = "the database {} is damaged: {}"
     default_hint = "keep the file as it is, restore a backup"
     # An empty file may never have been a database.
-    IF_EMPTY: Final = "restore a backup; if it never was a store, remove it"
+    IF_EMPTY: Final = "restore a backup; if it never was a queuectl database, remove it"
 
 
 class StoreForeign(Unavailable):
     code = "store-foreign"
-    template = "{} is not a queuectl store"
+    template = "{} is not a queuectl database"
     default_hint = "choose another place with --home or --db; if it was one, restore a backup"
 
 
 class StoreTooNew(Unavailable):
     code = "store-too-new"
-    template = "the store {} has schema version {}, this queuectl knows up to {}"
+    template = "the database {} has schema version {}, this queuectl knows up to {}"
     default_hint = "upgrade queuectl; nothing was changed"
 
 
 class StoreGone(Unavailable):
     code = "store-gone"
-    template = "the store {} was removed or replaced{}"
+    template = "the database {} was removed or replaced{}"
     default_hint = "put it back; a new one is never created in its place"
 
     def __init__(self, path: str, *, worker: str | None = None) -> None:
@@ -115,7 +115,7 @@ class StoreUnreachable(Unavailable):
     """
 
     code = "store-unreachable"
-    template = "cannot reach the store {}: {}"
+    template = "cannot reach the database {}: {}"
     default_hint = "is PostgreSQL running there? try again"
 
     def __init__(self, path: str, problem: str, *, hint: str | None = None, in_doubt: bool = False) -> None:
@@ -127,7 +127,7 @@ class StoreRefused(Unavailable):
     """The server responds, but rejects the connection or lacks a permission."""
 
     code = "store-refused"
-    template = "the store {} refuses: {}"
+    template = "the database {} refuses: {}"
     default_hint = "check user, password and database of the address"
 
 

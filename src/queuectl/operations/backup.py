@@ -59,7 +59,7 @@ def copy_store(
     force: bool,
     advance: Advance,
     replace: bool = False,
-    why: str = "its store was copied while it ran",
+    why: str = "its database was copied while it ran",
     name: str | None = None,
 ) -> CopyResult:
     """Copy a snapshot of `source`, in bounded memory, all or nothing. `source` is not changed.

@@ -80,7 +80,7 @@ def parse_address(text: str, *, base: str = "") -> Address:
         raise errors.StoreUnsupported(found[1])
     if re.match(_MISSPELT, text) or re.match(_KEYWORDS, text):
         raise errors.InvalidInput(
-            "the address of the store",
+            "the address of the database",
             "neither a URL of PostgreSQL nor the path of a file",
             hint=f"write {_FORM}; the password better in ~/.pgpass. A file of that name: begin with ./",
         )

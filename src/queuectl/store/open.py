@@ -361,7 +361,7 @@ def parse_pointer(text: bytes, path: str) -> str | None:
         raise errors.InvalidInput(path, f"is not TOML{where}", hint=_POINTER_FORM) from None
     for key in found:
         if key != "db":
-            hint = f"{_POINTER_FORM}; settings are in the store: queuectl config set KEY VALUE"
+            hint = f"{_POINTER_FORM}; settings are in the database: queuectl config set KEY VALUE"
             raise errors.InvalidInput(path, f"unknown key {key!r}", hint=hint)
     address = found.get("db")
     if address is None or (isinstance(address, str) and address):

@@ -101,7 +101,7 @@ def restore(app: App, file: str, yes: bool) -> Result:
     with _open_backup_file(app, path) as source:
         with source.transfers.dump() as dump:
             found = dump.counts()["jobs"]
-        place = "the store" if own is None else escape_control(own)
+        place = "the database" if own is None else escape_control(own)
         confirm(app, f"Replace {place} by a backup with {plural(found, 'job')}?", yes=yes)
         with contextlib.suppress(*unusable):
             if stores.store_exists(app.home, app.db):

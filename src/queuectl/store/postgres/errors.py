@@ -14,7 +14,10 @@ _OWNER: Final = "only the owner of the tables may do that: use its role in the a
 # Before there is a session, errors of the server have no code in libpq, only text; and so have those of libpq about an address.
 # The first that is found counts. None: the hint of the class.
 _REFUSALS: Final[tuple[tuple[str, str | None], ...]] = (
-    ("no password supplied", "put it in ~/.pgpass (chmod 600), or into the address in queuectl.toml of the home"),
+    (
+        "no password supplied",
+        "put it in ~/.pgpass (chmod 600), or into the address in queuectl.toml of the data directory",
+    ),
     ("authentication failed", "check user and password: of the address, of ~/.pgpass or of the service file"),
     ("no pg_hba.conf entry", "let pg_hba.conf of the server admit this role from here, or check sslmode"),
     ("server does not support SSL", "switch SSL on at the server, or say another sslmode in the address"),

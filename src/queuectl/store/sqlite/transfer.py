@@ -60,7 +60,9 @@ class SqliteLoad(Load):
         try:
             self._db.executemany(f"insert into {table.name} ({names}) values ({marks})", rows)
         except sqlite3.IntegrityError as exc:
-            raise errors.StoreFailed(self._db.path, str(exc), hint="the source holds what no store may hold") from exc
+            raise errors.StoreFailed(
+                self._db.path, str(exc), hint="the source holds what no queuectl database may hold"
+            ) from exc
 
     def continue_after(self, last_seq: int) -> None:
         self._db.execute("delete from sqlite_sequence where name = 'jobs'")

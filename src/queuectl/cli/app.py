@@ -77,7 +77,7 @@ class App:
         self.environ: Mapping[str, str] = environ()
         self.clock: Clock = clock or SystemClock()
         self._store: Store | None = None
-        self._reads: Reads | None = None
+        self._reads: Store | None = None
         self._inbox: Enqueuer | None = None
         self._is_found = False
         self._breaker: LockBreaker | None = None
@@ -212,10 +212,10 @@ class App:
         rescue_dead(self.open_store(), here=self.here, clock=self.clock, settings=self.settings, spare=spare)
 
     def close(self) -> None:
-        for opened in (self._store, self._inbox):
+        for opened in (self._store, self._inbox, self._reads):
             if opened is not None:
                 opened.close()
-        self._store = self._inbox = None
+        self._store = self._inbox = self._reads = None
 
     # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,7 +19,21 @@ from tests.warm import Ended, of_the_start
 
 # They read or write the database once, and end.
 COMMANDS: Final = frozenset(
-    {"alert", "audit", "batch", "cancel", "config", "cron", "dlq", "edit", "enqueue", "explain", "graph", "hold", "import"}
+    {
+        "alert",
+        "audit",
+        "batch",
+        "cancel",
+        "config",
+        "cron",
+        "dlq",
+        "edit",
+        "enqueue",
+        "explain",
+        "graph",
+        "hold",
+        "import",
+    }
     | {"list", "metrics", "policy", "queue", "release", "retry", "secret", "show", "status"}
 )
 MAX_INPUT: Final = 32 << 10  # fits into a pipe, so that it can be written before the command reads it

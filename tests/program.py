@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from queuectl.process.system import PORTABLE_VARIABLE
+from tests import in_process
 from tests.e2e.processes import children, has_let_go
 from tests.wait import PATIENCE, wait_until
 from tests.warm import Ended, Forked, living, warm
@@ -71,7 +72,9 @@ def environment(home: Path, extra: Mapping[str, str | None] | None = None) -> di
 def run(
     words: Sequence[str], *, input: bytes | None, env: Mapping[str, str], cwd: Path | None, timeout: float
 ) -> Ended:
-    """Run the program. It is forked from a process that has loaded all modules, if that makes no difference."""
+    """Run the program in this process or forked from a process that has loaded all modules, if that makes no difference."""
+    if (ended := in_process.run(words, input=input, env=env, cwd=cwd)) is not None:
+        return ended
     if (ended := warm.run(words, input=input, env=env, cwd=cwd, timeout=timeout)) is not None:
         return ended
     source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}

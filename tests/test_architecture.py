@@ -466,14 +466,17 @@ def test_enqueue_loads_nothing_that_it_does_not_need(home: Path) -> None:
 # ── tests ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_every_test_is_named_by_a_sentence(path: Path) -> None:
+def test_every_test_is_named_by_a_sentence() -> None:
     # Not parsed as a program, which takes much longer for all tests.
-    names = re.findall(r"^\s*(?:async )?def (test_\w+)", text_of(path), re.MULTILINE)
-    assert not [name for name in names if len(name.split("_")) - 1 < 4]
+    test = re.compile(r"^\s*(?:async )?def (test_\w+)", re.MULTILINE)
+    named = [
+        (path.relative_to(TESTS).as_posix(), name) for path in modules(TESTS) for name in test.findall(text_of(path))
+    ]
+    assert not [(path, name) for path, name in named if len(name.split("_")) - 1 < 4]
 
 
-@pytest.mark.parametrize("path", modules(TESTS), ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_no_test_sleeps_for_a_fixed_time(path: Path) -> None:
-    sleeps = "sleep" in text_of(path) and any(is_within(name, "time.sleep") for name in uses(parse(path)))
-    assert not sleeps or path.relative_to(TESTS).as_posix() in MAY_SLEEP, "wait for a condition: tests.wait.wait_until"
+def test_no_test_sleeps_for_a_fixed_time() -> None:
+    suspects = [path for path in modules(TESTS) if "sleep" in text_of(path)]
+    sleeping = [path for path in suspects if any(is_within(name, "time.sleep") for name in uses(parse(path)))]
+    found = {path.relative_to(TESTS).as_posix() for path in sleeping}
+    assert not found.difference(MAY_SLEEP), "wait for a condition: tests.wait.wait_until"

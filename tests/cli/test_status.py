@@ -51,12 +51,12 @@ def test_a_worker_that_was_killed_is_not_counted(queuectl: Program, start_worker
 def test_a_database_that_is_not_the_default_is_named(queuectl: Program, tmp_path: Path) -> None:
     assert "store:" not in queuectl("status", check=0).out
     other = tmp_path / "other.db"
-    assert f"store: {other}" in queuectl("--db", other, "status", check=0).lines
+    assert f"database: {other}" in queuectl("--db", other, "status", check=0).lines
     assert "store" not in queuectl("--db", other, "status", "--json", check=0).json
     for arguments in (["config", "list"], ["worker", "list"]):
         terminal = Terminal(queuectl.home, "--db", str(other), *arguments, columns=200)
         assert terminal.end() == 0
-        assert f"store: {other}" in plain(terminal.shown)
+        assert f"database: {other}" in plain(terminal.shown)
 
 
 def test_queues_without_jobs_are_omitted(queuectl: Program) -> None:

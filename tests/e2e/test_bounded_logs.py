@@ -137,7 +137,8 @@ def test_a_worker_that_is_killed_costs_no_byte_and_no_bound(scene: Scene) -> Non
     job_id = scene.enqueue(f"{scene.note('begun')}; {scene.loop('go', 'seq 1 10000')}; echo the end")
     first = scene.worker()
     scene.wait_for_file("begun")
-    wait_until(lambda: log_of(scene, job_id).stat().st_size > MIB / 3, what="some output")
+    log = log_of(scene, job_id)
+    wait_until(lambda: log.exists() and log.stat().st_size > MIB / 3, what="some output")
     before = scene.job(job_id)["worker"]
     first.kill()
     size, blocks = watch_room(log_of(scene, job_id), SOME_SECONDS / 2)

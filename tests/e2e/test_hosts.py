@@ -57,7 +57,7 @@ def test_what_concerns_workers_of_other_hosts_is_said_with_all(hosts: Hosts) -> 
     said = b.queuectl("worker", "stop", check=0).out
     assert said == "no worker of this data directory is running; 1 elsewhere: queuectl worker stop --all\n"
     assert b.queuectl("worker", "stop", "--json", check=0).json == {"done": [], "refused": []}
-    assert f"store: {hosts.url}" in worker.output
+    assert f"database: {hosts.url}" in worker.output
     sheet = b.queuectl("show", job_id, check=0).lines
     assert any("HOST" in line for line in sheet)
     assert any(line.endswith(f"{job_id}.log on a") for line in sheet)

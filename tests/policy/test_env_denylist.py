@@ -301,17 +301,16 @@ RUN_CODE = [
 ]
 
 
-@pytest.mark.parametrize("name", RUN_CODE)
-def test_no_wildcard_covers_a_variable_that_runs_code(name: str) -> None:
-    wildcards = ["*", "?*", f"{name[0]}*", f"{name[:-1]}*", f"{name[:-1]}?", f"*{name[1:]}", f"{name}*"]
-    assert loads_code(name)
-    assert not is_allowed(wildcards, name)
-    assert is_withheld(wildcards, name)
+def test_no_wildcard_covers_a_variable_that_runs_code() -> None:
+    for name in RUN_CODE:
+        wildcards = ["*", "?*", f"{name[0]}*", f"{name[:-1]}*", f"{name[:-1]}?", f"*{name[1:]}", f"{name}*"]
+        assert loads_code(name), name
+        assert not is_allowed(wildcards, name), name
+        assert is_withheld(wildcards, name), name
 
 
-@pytest.mark.parametrize("name", RUN_CODE)
-def test_a_variable_that_is_named_in_full_is_covered(name: str) -> None:
-    assert is_allowed(["REPORT_*", name], name)
+def test_a_variable_that_is_named_in_full_is_covered() -> None:
+    assert not [name for name in RUN_CODE if not is_allowed(["REPORT_*", name], name)]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class App:
         self.environ: Mapping[str, str] = environ()
         self.clock: Clock = clock or SystemClock()
         self._store: Store | None = None
-        self._reads: Reads | None = None
+        self._reads: Store | None = None
         self._inbox: EnqueueStore | None = None
         self._is_found = False
         self._breaker: LockBreaker | None = None
@@ -114,7 +114,7 @@ class App:
         from queuectl.store.open import store_shown
 
         shown = store_shown(self.home, self.db)
-        return None if shown is None else f"store: {escape_control(shown)}"
+        return None if shown is None else f"database: {escape_control(shown)}"
 
     def open_store(self) -> Store:
         """Open the database to write; create it and the data directory if they are missing. Validate all input before."""
@@ -211,10 +211,10 @@ class App:
         rescue_dead(self.open_store(), here=self.here, clock=self.clock, settings=self.settings, spare=spare)
 
     def close(self) -> None:
-        for opened in (self._store, self._inbox):
+        for opened in (self._store, self._inbox, self._reads):
             if opened is not None:
                 opened.close()
-        self._store = self._inbox = None
+        self._store = self._inbox = self._reads = None
 
     # ── streams ─────────────────────────────────────────────────────────────────────────────────────────────────
 

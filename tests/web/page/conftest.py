@@ -4,9 +4,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 from tests.needs import require
 from tests.program import Leftovers, WorkerProcess
@@ -23,6 +24,9 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Fewer processes and less work for each page.
+    "--disable-extensions",
+    "--in-process-gpu",
 )
 
 # As patient as tests/wait.py: a machine that is busy is no reason to fail.
@@ -58,20 +62,55 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+class Contexts:
+    """Browser contexts that tests use one after the other: opening one takes longer than most tests."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[bool, list[BrowserContext]] = {True: [], False: []}  # by `java_script_enabled`
+
+    def take(self, *, script: bool) -> BrowserContext:
+        if self._free[script]:
+            return self._free[script].pop()
+        context = self._browser.new_context(java_script_enabled=script)
+        context.set_default_timeout(PATIENCE)
+        context.new_page()  # stays open: the first page of a context opens a window, the next ones only a tab
+        return context
+
+    def give_back(self, context: BrowserContext, *, script: bool, origin: str) -> None:
+        """Remove what the tests have left in it."""
+        first, *others = context.pages
+        for page in others:
+            page.close()
+        context.set_offline(False)
+        context.clear_cookies()
+        session = context.new_cdp_session(first)
+        session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        session.detach()
+        self._free[script].append(context)
+
+
+@pytest.fixture(scope="session")
+def contexts(browser: Browser) -> Contexts:
+    return Contexts(browser)
+
+
 @pytest.fixture
-def visit(site: Site, browser: Browser) -> Iterator[Visit]:
+def visit(site: Site, contexts: Contexts) -> Iterator[Visit]:
     """`visit("/jobs", look="dark", script=False, token=READER)`: a page in a window of its own. At the end it must have had nothing
     to complain about; `page.expected` are words of what may be said all the same."""
-    contexts: list[BrowserContext] = []
+    taken: list[tuple[BrowserContext, bool]] = []
     watches: list[tuple[Watch, Page]] = []
 
     def go(path: str = "/", *, look: str = "light", script: bool = True, token: str | None = TOKEN) -> Page:
-        size = {"width": 360, "height": 740} if look == "phone" else {"width": 1240, "height": 860}
-        scheme = "dark" if look == "dark" else "light"
-        context = browser.new_context(color_scheme=scheme, viewport=size, java_script_enabled=script)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        size: ViewportSize = {"width": 360, "height": 740} if look == "phone" else {"width": 1240, "height": 860}
+        scheme: Literal["dark", "light"] = "dark" if look == "dark" else "light"
+        # Each page has its own, as two users have.
+        context = contexts.take(script=script)
+        taken.append((context, script))
         page = context.new_page()
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
         watch = Watch()
         watch.over(page, site)
         watches.append((watch, page))
@@ -82,8 +121,8 @@ def visit(site: Site, browser: Browser) -> Iterator[Visit]:
         return page
 
     yield go
-    for context in contexts:
-        context.close()
+    for context, script in taken:
+        contexts.give_back(context, script=script, origin=site.url)
     left = [
         fault
         for watch, page in watches

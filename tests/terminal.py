@@ -47,6 +47,10 @@ class Terminal:
         while text not in self.shown:
             assert self.read(), f"it ended without {text!r}: {self.shown}"
 
+    def close(self) -> None:
+        """Close it. The program gets no signal: this is not its controlling terminal."""
+        os.close(self._master)
+
     def end(self) -> int:
         """Read to the end, and return the exit status."""
         while self.read():

@@ -97,3 +97,11 @@ def test_top_draws_jobs_enqueued_meanwhile(queuectl: Program, home: Path) -> Non
     wait_until(lambda: terminal.read() and job in terminal.shown, what="the job on the screen")
     terminal.type("q")
     assert terminal.end() == 0
+
+
+def test_a_terminal_that_is_closed_without_a_signal_ends_top(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    terminal = Terminal(home, "top")
+    terminal.wait_for("pending 1")
+    terminal.close()
+    terminal.process.wait(timeout=20)

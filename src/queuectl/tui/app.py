@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Final
@@ -25,6 +26,7 @@ from queuectl.tui.session import JobFilter, Page, Session, Snapshot, StoreThread
 from queuectl.tui.view_model import Rate
 from queuectl.tui.widgets import Line, Rows
 
+STDIN: Final = 0
 POLL_SECONDS: Final = 0.25  # between checks for changes
 REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
 REST_FACTOR: Final = 5  # pause this many times the duration of a refresh, so that it does not slow down workers
@@ -116,7 +118,7 @@ class Top(App[None]):
 
     async def _watch(self) -> None:
         is_due, due_at, rest_until = True, 0.0, 0.0
-        while True:
+        while self._has_terminal():
             self._wake.clear()
             try:
                 # Also during a pause: a missing database has to be reported at once.
@@ -137,6 +139,11 @@ class Top(App[None]):
                 rest_until = 0.0  # the user has done something: refresh at once
             except TimeoutError:
                 pass  # poll again
+        self.exit()
+
+    def _has_terminal(self) -> bool:
+        """Not after it was closed without a signal to us: then textual would read its end in a busy loop."""
+        return self.is_headless or os.isatty(STDIN)
 
     async def refresh_all(self) -> None:
         """Read and show everything. The counts are shown before the list, which may take longer. Raises Unavailable."""

@@ -33,7 +33,7 @@ from queuectl.worker.config import WorkerContext
 from queuectl.worker.launcher import Launcher
 from queuectl.worker.run import Completer, Runs, RunState, Why, WorkerRun
 from queuectl.worker.slots import (
-    MAX_PREFETCHED,
+    SETTLE_TOGETHER,
     SETTLE_WITHIN,
     WEBHOOK_SLOTS_FROM,
     PendingSecrets,
@@ -511,7 +511,7 @@ class Executor:
 
     def settle_at(self, slots: int) -> float:
         """When to record ended runs: while others wait for a slot there is time, and several at once cost less."""
-        if len(self.completer) >= max(slots, MAX_PREFETCHED // 2) or not self._waiting:
+        if len(self.completer) >= max(slots, SETTLE_TOGETHER) or not self._waiting:
             return 0.0
         return self.completer.since + SETTLE_WITHIN if self.completer else math.inf
 

@@ -220,7 +220,10 @@ MIN_WAVES: Final = 5  # for each slot
 # least two exchanges: giving back takes one, claiming again another.
 STALE_AFTER: Final = 0.05
 EXCHANGES: Final = 4  # how many of the latest are compared: one that was slow by chance changes nothing
-SETTLE_WITHIN: Final = 0.02  # of the end of a run, while others wait for a slot: several at once cost less
+# While others wait for a slot, so many ended runs are settled at once, or as many as there are after this time: that costs less. With more of
+# them the supervisor would have nothing left to start until the next claim.
+SETTLE_TOGETHER: Final = MAX_PREFETCHED // 3
+SETTLE_WITHIN: Final = 0.02
 
 
 class Prefetch:

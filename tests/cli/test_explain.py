@@ -14,7 +14,7 @@ def test_explain_prints_the_state_and_a_sentence_per_reason(queuectl: Program) -
     title, due, unserved = queuectl("explain", "lat", check=0).lines
     assert title == "later  pending"
     assert due.startswith("  It is not due until 20")
-    assert unserved == "  No worker is alive to serve its queue 'default': queuectl worker start."
+    assert unserved == "  No worker is running for its queue 'default': queuectl worker start."
     assert queuectl("explain", "last", "--quiet", check=0).out == "later\n"
 
 
@@ -38,7 +38,7 @@ def test_a_running_job_is_explained_with_its_process(queuectl: Program, start_wo
     )
     assert "of its timeout of 1h are left." in reported.out
     queuectl("cancel", "j", check=0)
-    assert "It was cancelled, at " in queuectl("explain", "j", check=0).out
+    assert "It was cancelled at " in queuectl("explain", "j", check=0).out
 
 
 def pid(queuectl: Program) -> int | None:

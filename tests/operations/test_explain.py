@@ -117,7 +117,7 @@ def test_a_job_that_waits_for_limits_of_its_queue_is_explained_with_them(store: 
     store.queues.set_rules("mail", {"concurrency": 1, "rate": Rate(1, 60_000)})
     hands.start(hands.claim_one())
     full, rate = reasons(store)
-    assert full["message"] == "The limit of its queue 'mail' is reached: one job runs, and not more than 1 may."
+    assert full["message"] == "Its queue 'mail' is at its concurrency limit: 1 of 1 jobs are running."
     assert (full["code"], full["concurrency"], full["running"]) == ("queue-full", 1, 1)
     assert (rate["code"], rate["rate"]) == ("queue-rate", "1/m")
     assert rate["opens_at"] in rate["message"]
@@ -176,7 +176,7 @@ def test_without_a_live_worker_it_says_how_to_start_one(store: Store, hire: Hire
     store.enqueue([new_job("me", queue="mail")])
     found, _ = reasons(store, dead=("ada",))
     assert found["code"] == "no-worker"
-    assert found["message"] == "No worker is alive to serve its queue 'mail': queuectl worker start."
+    assert found["message"] == "No worker is running for its queue 'mail': queuectl worker start."
     assert (found["queue"], found["workers"]) == ("mail", [])
 
 
@@ -187,7 +187,7 @@ def test_for_a_queue_without_workers_it_names_the_live_workers_and_their_queues(
     store.enqueue([new_job("me", queue="mail")])
     found, _ = reasons(store)
     assert found["message"] == (
-        "No live worker serves its queue 'mail' (ada serves default, video; bee serves all queues but is stopping): "
+        "No running worker serves its queue 'mail' (ada serves default, video; bee serves all queues but is stopping): "
         "queuectl worker start --queue mail."
     )
     assert found["workers"] == [
@@ -338,9 +338,7 @@ def test_a_completed_job_is_explained_with_its_end_and_its_log(store: Store, hir
     at = store.get("me").to_dict()["finished_at"]
     clock.advance(3 * 86_400 + 3600 + 7)
     (found,) = reasons(store)
-    assert found["message"] == (
-        f"It has completed after 2.5s, at {at}, 3d1h ago. queuectl logs me shows what it printed."
-    )
+    assert found["message"] == (f"It completed after 2.5s, at {at}, 3d1h ago. queuectl logs me shows what it printed.")
     assert (found["code"], found["finished_at"], found["retry"]) == ("completed", at, None)
 
 

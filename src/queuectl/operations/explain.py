@@ -172,21 +172,20 @@ def _retry(job: Job, due_in_ms: int) -> Reason:
 def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
     facts = {"queue": job.queue, "workers": [_worker_facts(worker) for worker in alive]}
     if not alive:
-        sentence = f"No worker is alive to serve its queue {job.queue!r}"
+        sentence = f"No worker is running for its queue {job.queue!r}"
         return Reason("no-worker", sentence, facts, ": queuectl worker start")
     names = "; ".join(_serves(worker) for worker in alive[:MAX_NAMED_WORKERS]) + _and_more(len(alive))
-    sentence = f"No live worker serves its queue {job.queue!r} ({names})"
+    sentence = f"No running worker serves its queue {job.queue!r} ({names})"
     return Reason(Wait.UNSERVED, sentence, facts, f": queuectl worker start --queue {job.queue}")
 
 
 def _limited(wait: Wait, queue: str, load: QueueLoad, now_ms: int) -> Reason:
     if wait is Wait.FULL:
-        runs = "one job runs" if load.running == 1 else f"{load.running:,} jobs run"
-        sentence = f"The limit of its queue {queue!r} is reached: {runs}, and not more than {load.concurrency:,} may"
+        sentence = f"Its queue {queue!r} is at its concurrency limit: {load.running:,} of {load.concurrency:,} jobs are running"
         return Reason(wait, sentence, {"queue": queue, "concurrency": load.concurrency, "running": load.running})
     opens_at = now_ms if load.opens_at is None else load.opens_at
     rate = None if load.rate is None else format_rate(load.rate)
-    sentence = f"The rate of its queue {queue!r} is reached ({rate}): the next may start at {iso(from_ms(opens_at))}"
+    sentence = f"Its queue {queue!r} is at its rate limit of {rate}: the next job can start at {iso(from_ms(opens_at))}"
     return Reason(wait, sentence, {"queue": queue, "rate": rate, "opens_at": iso(from_ms(opens_at))})
 
 
@@ -250,8 +249,8 @@ def _running(
     job: Job, history: Sequence[Run], alive: Sequence[Worker], now_ms: int, *, is_cancel_requested: bool
 ) -> Iterator[Reason]:
     if not is_served(job, alive):
-        sentence = f"Its worker {job.worker} is dead or has no heartbeat"
-        advice = ": a live worker, the next one that is started, or queuectl doctor --fix recovers it"
+        sentence = f"Its worker {job.worker} is dead or sends no heartbeat"
+        advice = ". Any running worker recovers the job. If there is none, start one, or run queuectl doctor --fix"
         yield Reason("worker-lost", sentence, {"worker": job.worker}, advice)
     if is_cancel_requested:
         sentence = "It is being cancelled: its processes get SIGTERM, then SIGKILL after kill-grace"
@@ -283,11 +282,11 @@ def _ended(job: Job, now_ms: int) -> Reason:
     match job.state:
         case State.COMPLETED:
             took = "" if job.duration_ms is None else f" after {_span(job.duration_ms)}"
-            sentence, again = f"It has completed{took}, {when}", None
+            sentence, again = f"It completed{took}, {when}", None
         case State.DEAD:
-            sentence, again = f"It is dead, {when}: {_why_dead(job)}", f"queuectl dlq retry {job.id}"
+            sentence, again = f"It is dead: {_why_dead(job)}. It ended {when}", f"queuectl dlq retry {job.id}"
         case _:
-            sentence, again = f"It was cancelled, {when}", f"queuectl retry {job.id}"
+            sentence, again = f"It was cancelled {when}", f"queuectl retry {job.id}"
     details = [*([f"{again} runs it again"] if again else []), *([logs] if job.runs else [])]
     advice = f". {' and '.join(details)}" if details else ""
     facts = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}

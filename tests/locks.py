@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.e2e.processes import process
 from tests.wait import wait_until
 
-WRITE_LOCK = 120  # in the -shm file: https://sqlite.org/walformat.html
+# In the -shm file: https://sqlite.org/walformat.html. A process that recovers the log has both, and is in no transaction yet.
+WRITE_LOCK, RECOVERY_LOCK = 120, 122
 
 
 def holds_write_lock(pid: int, database: Path) -> bool:
@@ -30,7 +31,7 @@ def _locks(pid: int) -> list[str]:
 
 def _is_write_lock(words: list[str], inode: int) -> bool:
     is_exclusive = words[2] == "POSIX" and words[4] == "WRITE" and words[6].endswith(f":{inode}")
-    return is_exclusive and words[8] != "EOF" and int(words[7]) <= WRITE_LOCK <= int(words[8])
+    return is_exclusive and words[8] != "EOF" and int(words[7]) <= WRITE_LOCK <= int(words[8]) < RECOVERY_LOCK
 
 
 def stop_in_transaction(pid: int, database: Path, *, make_busy: Callable[[], object] = lambda: None) -> None:

@@ -73,7 +73,7 @@ def test_an_error_without_a_hint_of_its_own_is_given_one() -> None:
 @pytest.mark.parametrize(
     "error, message, hint",
     [
-        (errors.JobNotFound("a"), "no job 'a'", "queuectl list shows the jobs there are"),
+        (errors.JobNotFound("a"), "no job 'a'", "see all jobs: queuectl list"),
         (
             errors.BatchDiffers("b"),
             "the batch 'b' has another --on-complete",

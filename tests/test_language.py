@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,12 @@ import httpx
 import pytest
 from textual.binding import Binding
 
+from queuectl import errors
 from queuectl.cli.command import GLOBAL_OPTIONS, LazyGroup
 from queuectl.cli.commands import root
 from queuectl.client import Queue
+from queuectl.errors import jobs as job_errors
+from queuectl.errors import store as store_errors
 from queuectl.store.open import open_store
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.tui.app import Top
@@ -317,6 +321,26 @@ async def render(home: Path) -> list[tuple[str, str]]:
                 answer = await http.request(method, path, headers=headers, data=dict(form))
                 pages.append((f"{method} {path} {dict(form)}", answer.text))
     return pages
+
+
+def error_texts() -> Iterator[tuple[str, str]]:
+    """Return the message and hint of every error with sample facts, and every hint that is given where one is raised."""
+    for module in (errors, job_errors, store_errors):
+        for name, kind in vars(module).items():
+            if isinstance(kind, type) and issubclass(kind, errors.QueuectlError):
+                for form in (kind.template, kind.default_hint):
+                    yield name, form.format(*[3] * 9)
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "hint":
+                parts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                yield f"{path.name}:{node.value.lineno}", " … ".join(part for part in parts if isinstance(part, str))
+
+
+def test_every_error_has_short_sentences_without_banned_words() -> None:
+    found = list(error_texts())
+    assert len(found) > 200
+    assert not [(place, text) for place, text in found if PATTERN.search(words(text)) or long_sentences(text)]
 
 
 def test_every_page_has_short_sentences_without_banned_words(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_listing_alerts_creates_no_data_directory(queuectl: Program, home: Path)
     assert queuectl("alert", "check", check=0).out == ""
     for arguments in (("show", "a"), ("test", "a")):
         done = queuectl("alert", *arguments, check=1)
-        assert done.err == "error: no alert 'a'\nhint: queuectl alert list shows the alerts there are\n"
+        assert done.err == "error: no alert 'a'\nhint: see all alerts: queuectl alert list\n"
     done = queuectl("alert", "remove", "a", "--json", check=1)
     assert done.json["refused"][0]["code"] == "alert-not-found"
     assert not home.exists()

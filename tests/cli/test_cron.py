@@ -193,7 +193,7 @@ def test_listing_schedules_creates_no_data_directory(queuectl: Program, home: Pa
     assert queuectl("cron", "list", "--quiet", check=0).out == ""
     for arguments in (("show", "s"), ("next", "s"), ("run", "s")):
         done = queuectl("cron", *arguments, check=1)
-        assert done.err == "error: no schedule 's'\nhint: queuectl cron list shows the schedules there are\n"
+        assert done.err == "error: no schedule 's'\nhint: see all schedules: queuectl cron list\n"
     done = queuectl("cron", "remove", "s", "--json", check=1)
     assert done.json["refused"][0]["code"] == "schedule-not-found"
     assert not home.exists()

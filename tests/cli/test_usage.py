@@ -268,7 +268,7 @@ def test_a_worker_on_a_read_only_disk_reports_it(queuectl: Program, home: Path, 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"error: cannot use {home} as the data directory: Read-only file system",
-        "hint: choose another with --home or QUEUECTL_HOME",
+        "hint: choose another directory with --home or QUEUECTL_HOME",
     ]
 
 

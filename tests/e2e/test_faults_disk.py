@@ -136,7 +136,7 @@ def test_a_job_finishes_if_the_data_directory_is_removed_and_it_is_not_recreated
     assert worker.wait() == 1
     assert worker.output.splitlines()[-2:] == [
         f"error: the database {scene.home}/queue.db was removed or replaced",
-        "hint: put it back; a new one is never created in its place",
+        "hint: restore it; queuectl never creates a new one in its place",
     ]
     assert not scene.home.exists()
 

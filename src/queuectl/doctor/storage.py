@@ -38,7 +38,7 @@ def home(target: Target) -> CheckResult:
         return f"there is none at {target.home} yet: the first command that writes makes it"
     if not os.path.isdir(target.home):
         message = f"{target.home} is not a directory"
-        return [problem("home-unusable", message, "choose another with --home or QUEUECTL_HOME")]
+        return [problem("home-unusable", message, "choose another directory with --home or QUEUECTL_HOME")]
     found = os.stat(target.home)
     owner, mode = paths.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     findings: list[Finding] = []
@@ -48,7 +48,7 @@ def home(target: Target) -> CheckResult:
         findings.append(note("home-of-another", message, hint))
     if not os.access(target.home, os.R_OK | os.W_OK | os.X_OK):
         message = f"{target.home} cannot be read and written: it belongs to {owner}, mode {mode:04o}"
-        hint = f"use it as {owner}, or choose another with --home or QUEUECTL_HOME"
+        hint = f"use it as {owner}, or choose another directory with --home or QUEUECTL_HOME"
         findings.append(problem("home-unusable", message, hint))
     return findings or target.home
 
@@ -61,7 +61,9 @@ def _unreachable(home: str) -> Finding:
     found = os.stat(above)
     owner, mode = paths.user_name(found.st_uid), stat.S_IMODE(found.st_mode)
     message = f"{home} cannot be examined: {above} belongs to {owner}, mode {mode:04o}"
-    return problem("home-unusable", message, f"use it as {owner}, or choose another with --home or QUEUECTL_HOME")
+    return problem(
+        "home-unusable", message, f"use it as {owner}, or choose another directory with --home or QUEUECTL_HOME"
+    )
 
 
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────────────────────────

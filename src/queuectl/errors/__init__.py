@@ -28,7 +28,7 @@ class QueuectlError(Exception):
 
     code: ClassVar[str] = "error"
     template: ClassVar[str] = "{}"
-    default_hint: ClassVar[str] = "queuectl --help shows what is possible"
+    default_hint: ClassVar[str] = "see queuectl --help"
 
     def __init__(self, *facts: object, hint: str | None = None) -> None:
         self.message = self.template.format(*facts)
@@ -114,13 +114,13 @@ class NotFound(QueuectlError):
 class JobNotFound(NotFound):
     code = "job-not-found"
     template = "no job {!r}"
-    default_hint = "queuectl list shows the jobs there are"
+    default_hint = "see all jobs: queuectl list"
 
 
 class WorkerNotFound(NotFound):
     code = "worker-not-found"
     template = "no worker {!r}"
-    default_hint = "queuectl worker list shows the workers there are"
+    default_hint = "see all workers: queuectl worker list"
 
 
 # ── conflicts ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from queuectl.errors import Conflict, NotFound, Unavailable, UsageError
 class BatchNotFound(NotFound):
     code = "batch-not-found"
     template = "no batch {!r}"
-    default_hint = "queuectl batch list shows the batches there are"
+    default_hint = "see all batches: queuectl batch list"
 
 
 class BatchComplete(Conflict):
@@ -30,7 +30,7 @@ class BatchDiffers(Conflict):
 class KeyReused(Conflict):
     code = "idempotency-key-reused"
     template = "the key {!r} was given to another request"
-    default_hint = "repeat a request as it was, or choose another key"
+    default_hint = "repeat the request unchanged, or choose another key"
 
 
 # ── alerts and schedules ────────────────────────────────────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ class KeyReused(Conflict):
 class AlertNotFound(NotFound):
     code = "alert-not-found"
     template = "no alert {!r}"
-    default_hint = "queuectl alert list shows the alerts there are"
+    default_hint = "see all alerts: queuectl alert list"
 
 
 class AlertExists(Conflict):
@@ -59,7 +59,7 @@ class CommandRefused(Conflict):
 class ScheduleNotFound(NotFound):
     code = "schedule-not-found"
     template = "no schedule {!r}"
-    default_hint = "queuectl cron list shows the schedules there are"
+    default_hint = "see all schedules: queuectl cron list"
 
 
 class ScheduleExists(Conflict):
@@ -116,7 +116,7 @@ class ParentEnded(Conflict):
 class FileExists(Conflict):
     code = "file-exists"
     template = "there is a file {} already"
-    default_hint = "name a new one: existing files are never overwritten"
+    default_hint = "choose a new name: existing files are never overwritten"
 
 
 class FileUnwritable(Unavailable):
@@ -154,7 +154,7 @@ class SameStore(Conflict):
 class JobsRunning(Conflict):
     code = "jobs-running"
     template = "{:,} {} in the database {}"
-    default_hint = "let them end, or add --force: in the copy they wait again, and the run does not count"
+    default_hint = "wait for them, or add --force: in the copy they are pending again, and the run does not count"
 
     def __init__(self, address: str, jobs: int) -> None:
         super().__init__(jobs, "job runs" if jobs == 1 else "jobs run", address)
@@ -199,9 +199,7 @@ class UnknownLayout(Unavailable):
 class SecretNotFound(NotFound):
     code = "secret-not-found"
     template = "there is no secret {0!r} on this host"
-    default_hint = (
-        "queuectl secret set {0} there, as the user of its workers; queuectl secret list shows those there are"
-    )
+    default_hint = "queuectl secret set {0} there, as the user of its workers; see all secrets: queuectl secret list"
 
 
 class SecretUnusable(Unavailable):

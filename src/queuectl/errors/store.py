@@ -13,7 +13,7 @@ from queuectl.errors import Unavailable
 class HomeUnusable(Unavailable):
     code = "home-unusable"
     template = "cannot use {} as the data directory: {}"
-    default_hint = "choose another with --home or QUEUECTL_HOME"
+    default_hint = "choose another directory with --home or QUEUECTL_HOME"
 
 
 class NotTrusted(Unavailable):
@@ -29,7 +29,7 @@ class NotTrusted(Unavailable):
 class FileUnreadable(Unavailable):
     code = "file-unreadable"
     template = "cannot read {}: {}"
-    default_hint = "check the name, and that you may read it"
+    default_hint = "check its name and permissions"
 
     def __init__(self, path: str, problem: str, *, or_stdin: bool = False) -> None:
         """`or_stdin`: whether - is accepted for stdin."""
@@ -82,7 +82,7 @@ class StoreFailed(Unavailable):
 class StoreDamaged(Unavailable):
     code = "store-damaged"
     template = "the database {} is damaged: {}"
-    default_hint = "keep the file as it is, restore a backup"
+    default_hint = "keep the file unchanged, and restore a backup"
     # An empty file may never have been a database.
     IF_EMPTY: Final = "restore a backup; if it never was a queuectl database, remove it"
 
@@ -90,7 +90,7 @@ class StoreDamaged(Unavailable):
 class StoreForeign(Unavailable):
     code = "store-foreign"
     template = "{} is not a queuectl database"
-    default_hint = "choose another place with --home or --db; if it was one, restore a backup"
+    default_hint = "choose another database with --home or --db; if it was one of queuectl, restore a backup"
 
 
 class StoreTooNew(Unavailable):
@@ -102,7 +102,7 @@ class StoreTooNew(Unavailable):
 class StoreGone(Unavailable):
     code = "store-gone"
     template = "the database {} was removed or replaced{}"
-    default_hint = "put it back; a new one is never created in its place"
+    default_hint = "restore it; queuectl never creates a new one in its place"
 
     def __init__(self, path: str, *, worker: str | None = None) -> None:
         super().__init__(path, f" while worker {worker} serves it" if worker else "")
@@ -215,7 +215,7 @@ WANTS: Final = {
 class SupervisorGone(Unavailable):
     code = "supervisor-gone"
     template = "the process that keeps jobs for this worker: {}"
-    default_hint = "restart the worker, it recovers its jobs; if out of memory or processes, use fewer slots"
+    default_hint = "restart the worker: it recovers its jobs. Without memory or processes, use fewer slots"
 
     def __init__(self, problem: str = "it is gone") -> None:
         super().__init__(problem)
@@ -240,7 +240,7 @@ class PolicyUnusable(Unavailable):
 class ZonesMissing(Unavailable):
     code = "zones-missing"
     template = "cannot find the time zone {!r}: this machine has no time zone database"
-    default_hint = "install the package tzdata of the system, or: pip install tzdata; UTC needs none"
+    default_hint = "install tzdata with the package manager of the system or with pip; UTC needs none"
 
 
 class ServiceManagerMissing(Unavailable):

@@ -194,6 +194,14 @@ def test_many_that_print_at_once_all_come_to_their_end(scene: Scene) -> None:
         assert gone + len(left) == 2_688_895 + 8
 
 
+def beginning_of(log: Path) -> bytes:
+    """Empty while the log is rotated."""
+    try:
+        return log.read_bytes()[:200]
+    except FileNotFoundError:
+        return b""
+
+
 def test_another_limit_holds_for_what_runs_within_a_heartbeat(scene: Scene) -> None:
     scene.configure(log_limit="1MiB", heartbeat="100ms", lease="2s")
     job_id = scene.enqueue(f"{scene.loop('stop', 'seq 1 10000')}")
@@ -201,7 +209,7 @@ def test_another_limit_holds_for_what_runs_within_a_heartbeat(scene: Scene) -> N
     log = log_of(scene, job_id)
     wait_until(lambda: log.exists() and log.stat().st_size > 200 * KIB, what="some output")
     scene.configure(log_limit="64KiB")
-    wait_until(lambda: b"(log-limit 64KiB)" in log.read_bytes()[:200], what="the limit to be kept")
+    wait_until(lambda: b"(log-limit 64KiB)" in beginning_of(log), what="the limit to be kept")
     assert watch_room(log, 0.3)[0] <= 1.1 * 64 * KIB
     scene.open("stop")
     scene.wait_for(job_id, "completed")

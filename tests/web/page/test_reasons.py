@@ -33,7 +33,7 @@ def test_every_reason_is_shown_without_a_command_and_links_to_its_fix(site: Site
     enqueue = lambda *words: site.queuectl("enqueue", *words, check=0)  # noqa: E731
     enqueue("--id", "unserved", "true")
     words, markup = why(client, "unserved")
-    assert "No worker is alive" in words
+    assert "No worker is running" in words
     assert 'href="/workers"' in markup
     enqueue("--id", "held", "true")
     site.queuectl("hold", "held", check=0)
@@ -59,7 +59,8 @@ def test_the_result_of_a_job_has_no_advice_for_the_command_line(
     site.queuectl("enqueue", "--id", "runs", "--timeout", "1h", "exec sleep 600", check=0)
     site.queuectl("wait", "good", "bad", timeout=30)
     wait_until(lambda: "It runs now" in why(client, "runs")[0], what="it to run")
-    assert "1 of 1 runs failed, the last with exit code 3. Retry runs it again." in why(client, "bad")[0]
+    assert "It is dead: 1 of 1 runs failed, the last with exit code 3." in why(client, "bad")[0]
+    assert "Retry runs it again." in why(client, "bad")[0]
     for one in ("good", "bad", "runs"):
         assert "queuectl" not in why(client, one)[0]
     site.queuectl("cancel", "runs", check=0)

@@ -32,11 +32,15 @@ class Node:
 class Model:
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
+        self._before: dict[str, State] = {}
 
     def settle(self) -> None:
-        """Until nothing changes any more, by what each job and its parents are."""
-        while any(self._look(node) for node in self.nodes.values()):
-            pass
+        """Until nothing changes any more. In each step, all children are decided by what their parents were before it: a child
+        that two ancestors cancel at once is cancelled by its parent, and has not seen the end of the other one."""
+        changed: list[Node] | None = None
+        while changed is None or changed:
+            self._before = {name: node.state for name, node in self.nodes.items()}
+            changed = [node for node in self.nodes.values() if self._look(node)]
 
     def _look(self, node: Node) -> bool:
         if node.by is not None and node.by not in self.nodes:
@@ -64,7 +68,7 @@ class Model:
 
     def _end(self, wanted: Dependency) -> bool | None:
         """Whether it has ended as it should; None: it has not ended."""
-        state = self.nodes[wanted.id].state
+        state = self._before[wanted.id]
         if state not in FINAL:
             return None
         wants = {

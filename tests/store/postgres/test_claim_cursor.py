@@ -192,6 +192,6 @@ def _pages_of(store: PostgresStore, hands: Hands) -> int:
         plan = "\n".join(
             row[0] for row in store.db.all(f"explain (analyze, buffers, costs off, timing off) {text}", values)
         )
-    scans = re.findall(r"Index Scan using jobs_(?:line|ready) .*(?:\n.*?){0,6}?Buffers: shared hit=(\d+)", plan)
+    scans = re.findall(r"Index Scan using jobs_(?:by_rank|ready) .*(?:\n.*?){0,6}?Buffers: shared hit=(\d+)", plan)
     assert scans, plan
     return sum(map(int, scans))

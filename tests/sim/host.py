@@ -73,6 +73,7 @@ class Host:
         self._stage = stage
         self._pid = FIRST_PID
         self._started: dict[int, int] = {}
+        self.reserved = set[int]()  # groups that are about to be signalled
 
     def now_ms(self) -> int:
         return START_MS + round((self._stage.now + self.wall) * 1000)
@@ -106,7 +107,7 @@ class Host:
     ) -> Process:
         # A number is free when neither a process nor a group has it. Often one is given out again that has just become so.
         # But not within a tick: PID and start time would be the same.
-        taken = {number for one in self.processes.values() for number in (one.pid, one.group)}
+        taken = {number for one in self.processes.values() for number in (one.pid, one.group)} | self.reserved
         taken |= {pid for pid, started in self._started.items() if started == self.ticks()}
         begin = 0 if self._stage.random.random() < 0.5 else self._pid - FIRST_PID + 1
         pid = next(n for n in (FIRST_PID + (begin + step) % PIDS for step in range(PIDS)) if n not in taken)
@@ -206,7 +207,12 @@ class Signals:
 
 
 def kill_group_of(stage: Stage, host: Host, group: int, number: int) -> None:
-    stage.effect("before a signal to a group")
+    # The caller has just compared the start time of its leader. A kernel gives the number out again after thousands of others.
+    host.reserved.add(group)
+    try:
+        stage.effect("before a signal to a group")
+    finally:
+        host.reserved.discard(group)
     for pid in [one.pid for one in host.living() if one.group == group]:
         host.signal(pid, number)
     stage.effect("after a signal to a group")

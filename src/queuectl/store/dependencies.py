@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
@@ -202,19 +203,19 @@ def change_child(event: Event, child: Child, parent: Parent, at: Moment) -> Chil
     return ChildChange(event, was, TRANSITIONS[was, event], values)
 
 
-class Resolver:
+class Resolver(ABC):
     """Base of the two dialects: resolves dependencies on jobs that have ended or were retried."""
 
     def __init__(self, tx: Transactions) -> None:
         self._tx = tx
 
+    @abstractmethod
     def decide(self) -> bool:
         """Resolve some dependencies on jobs that have ended, in a bounded transaction. Whether there are more.
 
         Operations that end or retry a job leave its children to this. Those for users resolve all of them before they
         return; `exchange` resolves some each time.
         """
-        raise NotImplementedError
 
     def is_undecided(self) -> bool:
         return bool(self._tx.value("is_undecided"))

@@ -6,6 +6,7 @@ job, and most jobs of a transaction make the same few transitions.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -90,7 +91,7 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-class Transactions:
+class Transactions(ABC):
     """Base of the two dialects. `actor`: the user that audit entries name; None: no entries are written."""
 
     long_seconds: float | None = None  # the time limit for statements that go through a whole table
@@ -143,6 +144,7 @@ class Transactions:
 
     # ── transactions ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @abstractmethod
     def write(
         self,
         *locks: str | tuple[str, Parameters],
@@ -152,39 +154,38 @@ class Transactions:
     ) -> AbstractContextManager[Transitions]:
         """A write transaction. `locks`: statements that PostgreSQL begins with; SQLite has one writer. `notify`: wake the workers
         after the commit. `seconds`: the time limit of a statement."""
-        raise NotImplementedError
 
+    @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
         """Several reads as of one moment."""
-        raise NotImplementedError
 
+    @abstractmethod
     def long_snapshot(self) -> AbstractContextManager[None]:
         """The same for reads of a whole table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_pages(
         self, text: str, values: Parameters, *, size: int, plan_freely: bool = True
     ) -> AbstractContextManager[tuple[Transactions, Iterable[list[Row]]]]:
         """All rows of a statement, as of one moment, and a way to read more as of that moment. The caller may take any time, and
         may use the store meanwhile."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_each(self, name: str, rows: Sequence[Mapping[str, Any]], **shared: Any) -> None:
         """Run a statement for each row of values. `shared`: values that are the same for all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def array(self, values: Iterable[Any]) -> Any:
         """A list, as the statements of this dialect take it."""
-        raise NotImplementedError
 
-    def write_ageing(self, ageing: Ageing) -> None:
+    def write_ageing(self, ageing: Ageing) -> None:  # noqa: B027 - not every dialect has to
         """Within a transaction that changes the setting: for statements that compute with it. SQLite has none."""
 
+    @abstractmethod
     def admit(self, keys: Keys) -> None:
         """Within a transaction that has freed slots of these concurrency keys, or may have: let the next jobs be claimed."""
-        raise NotImplementedError
 
-    def lock_keys(self, keys: Sequence[str]) -> None:
+    def lock_keys(self, keys: Sequence[str]) -> None:  # noqa: B027 - not every dialect has to
         """Within a transaction: exclude other decisions about these unique keys. SQLite has one writer."""
 
     def holders(self, keys: Sequence[str]) -> dict[str, Holder]:

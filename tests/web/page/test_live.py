@@ -86,6 +86,18 @@ def test_a_log_is_followed_in_color_and_searched(visit: Visit, site: Site, worke
     expect(log.locator(".hit")).to_have_text("last words")
 
 
+def test_an_update_of_a_job_page_leaves_its_log_out(visit: Visit, site: Site, worker: WorkerProcess) -> None:
+    go = site.queuectl.home / "go-on-quietly"
+    site.queuectl("enqueue", "--id", "long", f"seq 1000; until [ -e {go} ]; do sleep 0.05; done", check=0)
+    page = visit("/jobs/long")
+    expect(page.locator(".log")).to_contain_text("1000")
+    with page.expect_response(lambda answer: answer.request.headers.get("queuectl-update") == "true") as update:
+        go.touch()
+    assert "data-log=" not in update.value.text()
+    expect(page.locator("#job-state")).to_have_text("completed")
+    expect(page.locator(".log")).to_contain_text("1000")
+
+
 def test_progress_that_is_written_over_itself_is_one_line_while_it_grows(
     visit: Visit, site: Site, worker: WorkerProcess
 ) -> None:

@@ -148,7 +148,7 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "reasons": [describe_reason(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
         "timeline": timeline(job, shown.history, reads.now_ms()),
         "graph": draw_graph(inspect.graph(reads, job_id)),
-        "log": read_log(reads, job_id, run=number, find=find),
+        "log": None if ask.is_update else read_log(reads, job_id, run=number, find=find),
         "log_run": number,
         "log_find": find or "",
         "tail": TAIL_LINES,

@@ -104,6 +104,7 @@ class PageRequest(NamedTuple):
     form: Fields
     may_change: bool
     url: str  # of the page, to return to it
+    is_update: bool = False  # only the live regions are needed, see live.js
 
     @property
     def is_confirmed(self) -> bool:
@@ -170,6 +171,7 @@ async def read_request(request: Request) -> PageRequest:
         form=form,
         may_change=token is not None and token.right is Right.FULL,
         url=with_query(request.url.path, query),
+        is_update="queuectl-update" in request.headers,
     )
 
 

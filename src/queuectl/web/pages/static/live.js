@@ -104,11 +104,11 @@ function later(wait) {
   next = setTimeout(update, wait);
 }
 
-// Fetch the current page; null after an error.
+// Fetch the live regions of the current page; null after an error. The header lets the server leave out the rest, such as a log.
 async function ask(address) {
   try {
     const signal = AbortSignal.timeout(REQUEST_TIMEOUT);
-    const answer = await fetch(address, { headers: { Accept: "text/html" }, cache: "no-store", signal });
+    const answer = await fetch(address, { headers: { Accept: "text/html", "Queuectl-Update": "true" }, cache: "no-store", signal });
     const html = await answer.text();
     if (answer.ok) connected();
     else if (answer.status === 401) report("Session expired: the dashboard was restarted. Open its new address.", "bad");

@@ -123,9 +123,8 @@ def test_a_token_that_only_reads_is_offered_nothing_to_change(visit: Visit, site
         text = page.request.get(site.url + path).text()
         forms = re.findall(r'<form method="post" action="([^"]*)"', text)
         assert [action for action in forms if not action.endswith("/set")] == ["/logout"], path
-        assert text.count("<button") == len(
-            re.findall(r"<button[^>]*>(?:Keyboard shortcuts|Sign out|Apply|Close)<", text)
-        ), path
+        submits = re.findall(r'<button(?! type="button")[^>]*>([^<]*)<', text)
+        assert set(submits) <= {"Sign out", "Apply", "Close"}, path
 
 
 def test_a_user_without_a_token_can_sign_in(visit: Visit, site: Site) -> None:

@@ -1,5 +1,6 @@
-// Keyboard shortcuts: g and a letter for a page, / to search, n for a new job, j k x in lists, ? for help.
+// Keyboard shortcuts: g and a letter for a page, / to search, n for a new job, p to pause live updates, j k x in lists, ? for help.
 import { help } from "./forms.js";
+import { togglePause } from "./live.js";
 import { onSwap } from "./swap.js";
 
 let goneAt = -Infinity; // when g was pressed
@@ -29,6 +30,7 @@ function onKey(event) {
     g: () => (goneAt = performance.now()),
     "/": () => document.getElementById("find")?.focus(),
     n: () => document.querySelector("a[data-key=n]")?.click(),
+    p: togglePause,
     "?": help,
     j: () => step(1),
     k: () => step(-1),

@@ -1,5 +1,5 @@
 // Live updates: the server sends an event after a change, and the page reloads itself in the background. At most twice a second,
-// and never while the page is hidden.
+// and never while the page is hidden, or the user has paused updates.
 import { parse, swap } from "./swap.js";
 
 const MIN_INTERVAL = 500; // ms between two updates
@@ -8,6 +8,8 @@ const LOST_AFTER = 1500; // ms until a lost connection is reported
 const MAX_INTERVAL = 5000; // ms; workers and connections can die without an event
 const REQUEST_TIMEOUT = 30000; // ms; timeout of a request
 const RETRY_AFTER = 3000; // ms after a failed request
+const PAUSED = "queuectl-paused"; // in the storage of the tab
+const LABELS = { connecting: "Connecting", live: "Live", lost: "Offline", paused: "Paused" };
 
 let source = null;
 let isRequested = false;
@@ -15,9 +17,15 @@ let isUpdating = false;
 let restUntil = 0;
 let timer = 0; // for the report of a lost connection
 let next = 0; // the next update
+let isPaused = false;
 
 export function start() {
   if (!document.getElementById("link-state") || !window.EventSource) return;
+  isPaused = sessionStorage.getItem(PAUSED) !== null;
+  const button = document.querySelector("[data-live-switch]");
+  button.hidden = false;
+  button.addEventListener("click", togglePause);
+  show(isPaused ? "paused" : "connecting");
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   // After a change of the network a connection may be dead without an error.
   for (const change of ["offline", "online"]) window.addEventListener(change, () => open(true));
@@ -29,7 +37,7 @@ export function start() {
 
 function open(reconnect = false) {
   if (reconnect) close();
-  if (source) return;
+  if (source || isPaused) return;
   source = new EventSource("/api/v1/events?brief=true");
   source.addEventListener("open", connected);
   source.addEventListener("status", () => {
@@ -55,13 +63,34 @@ function close() {
   source = null;
 }
 
+/** Pause live updates, or resume them. */
+export function togglePause() {
+  isPaused = !isPaused;
+  if (isPaused) sessionStorage.setItem(PAUSED, "");
+  else sessionStorage.removeItem(PAUSED);
+  if (isPaused) close(), report("");
+  show(isPaused ? "paused" : "connecting");
+  if (!isPaused) open(), requestUpdate();
+}
+
+function show(state) {
+  const button = document.querySelector("[data-live-switch]");
+  button.dataset.state = state;
+  button.setAttribute("aria-pressed", String(!isPaused));
+  button.title = isPaused ? "Resume live updates" : "Pause live updates";
+  button.querySelector("[data-live-label]").textContent = LABELS[state];
+}
+
 function disconnected() {
+  if (isPaused) return;
   const words = "The dashboard is not responding. This page may be out of date. Reconnecting…";
-  timer ||= setTimeout(() => report(words, "bad"), LOST_AFTER);
+  timer ||= setTimeout(() => (show("lost"), report(words, "bad")), LOST_AFTER);
 }
 
 function connected() {
   stopTimer();
+  if (isPaused) return;
+  show("live");
   report("");
 }
 
@@ -84,7 +113,7 @@ export function requestUpdate() {
 }
 
 async function update() {
-  if (isUpdating || !isRequested || document.hidden) return;
+  if (isUpdating || !isRequested || isPaused || document.hidden) return;
   const wait = isBusy() ? MIN_INTERVAL : restUntil - performance.now();
   if (wait > 0) return later(wait);
   isUpdating = true;
@@ -92,7 +121,7 @@ async function update() {
   const began = performance.now();
   const page = await ask(location.href);
   if (page && isBusy()) isRequested = true; // since the request began
-  else if (page) swap(page);
+  else if (page && !isPaused) swap(page);
   restUntil = Math.max(restUntil, performance.now() + Math.max(MIN_INTERVAL, REST_FACTOR * (performance.now() - began)));
   isUpdating = false;
   update();

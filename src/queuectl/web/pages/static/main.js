@@ -13,4 +13,11 @@ function startGraph() {
   if (place) place.scrollLeft = root.x.baseVal.value + root.width.baseVal.value / 2 - place.clientWidth / 2;
 }
 
-for (const start of [startTimes, startForms, startSelect, startKeys, startGraph, startLog, startLive]) start();
+// On a narrow screen the navigation scrolls.
+function startNavigation() {
+  const list = document.querySelector(".side ul");
+  const here = list?.querySelector("[aria-current]");
+  if (here) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
+}
+
+for (const start of [startNavigation, startTimes, startForms, startSelect, startKeys, startGraph, startLog, startLive]) start();

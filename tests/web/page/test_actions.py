@@ -211,14 +211,41 @@ def test_dead_jobs_stay_dead_when_their_retry_is_not_confirmed(visit: Visit, sit
     assert job(site, "resting")["state"] == "dead"
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "no-script"])
-def test_a_preview_of_nothing_is_a_notice_on_the_same_list(visit: Visit, site: Site, script: bool) -> None:
-    site.queuectl("enqueue", "--id", f"unticked-{script}", "--queue", "unticked", "--delay", "1h", "true", check=0)
-    page = visit("/jobs?queue=unticked&match=true", script=script)
-    press(page, "Preview")
+def test_an_action_on_nothing_is_a_notice_on_the_same_list(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "unticked", "--queue", "unticked", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=unticked&match=true", script=False)
+    press(page, "Cancel")
     notice(page, "No job is selected")
     assert page.url.startswith(f"{site.url}/jobs?queue=unticked&match=true")
-    expect(page.locator("#list")).to_contain_text(f"unticked-{script}")
+    expect(page.locator("#list")).to_contain_text("unticked")
+
+
+def test_actions_that_fit_appear_with_a_selection(visit: Visit, site: Site) -> None:
+    for name in ("fits-held", "fits-free", "fits-ended"):
+        site.queuectl("enqueue", "--id", name, "--queue", "fits", "--delay", "1h", "true", check=0)
+    site.queuectl("hold", "fits-held", check=0)
+    site.queuectl("cancel", "fits-ended", check=0)
+    page = visit("/jobs?queue=fits")
+    bar = page.get_by_role("group", name="Bulk actions")
+    expect(page.locator("table.rows tbody tr")).to_have_count(3)
+    expect(bar).to_be_hidden()
+
+    def offered() -> list[str]:
+        return [text for text in bar.get_by_role("button").all_inner_texts() if text != "Clear selection"]
+
+    page.get_by_label("Select fits-held").check()
+    assert offered() == ["Run now", "Release", "Cancel"]
+    expect(bar).to_contain_text("Updates paused while jobs are selected")
+    page.get_by_label("Select fits-held").uncheck()
+    expect(bar).to_be_hidden()
+    page.get_by_label("Select fits-ended").check()
+    assert offered() == ["Retry"]
+    page.get_by_label("Select fits-free").check()
+    assert offered() == ["Run now", "Retry", "Hold", "Cancel"]
+    press(page, "Clear selection")
+    expect(bar).to_be_hidden()
+    page.get_by_label("Select all on this page").check()
+    expect(bar).to_contain_text("3 selected")
 
 
 def test_selected_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, site: Site) -> None:
@@ -228,8 +255,7 @@ def test_selected_jobs_are_counted_by_a_preview_and_then_changed(visit: Visit, s
     page.get_by_label("Select tick-1").check()
     page.get_by_label("Select tick-3").check()
     expect(page.locator("[data-ticked]")).to_have_text("2 selected")
-    page.get_by_label("Action", exact=True).select_option("hold")
-    press(page, "Preview")
+    press(page, "Hold")
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("Hold 2 jobs?")
     expect(dialog).to_contain_text("pending")
@@ -245,9 +271,9 @@ def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None
     lines = "\n".join(map(str, range(60)))
     site.queuectl("enqueue", "--for-each", "-", "--queue", "crowd", "--delay", "1h", "echo {}", input=lines, check=0)
     page = visit("/jobs?queue=crowd&state=pending")
+    page.get_by_label("Select all on this page").check()
     page.get_by_label("Select all matching").check()
-    page.get_by_label("Action", exact=True).select_option("cancel")
-    press(page, "Preview")
+    press(page, "Cancel")
     first = page.get_by_role("dialog").get_by_role("list", name="Examples").get_by_role("listitem")
     expect(first).to_contain_text(["echo '59'", "echo '58'", "echo '57'", "echo '56'", "echo '55'", "and 55 others"])
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
@@ -258,26 +284,26 @@ def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None
 def test_enter_does_not_confirm_a_destructive_action(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "spared", "--queue", "spare", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=spare")
-    page.get_by_label("Select all matching").check()
-    page.get_by_label("Action", exact=True).select_option("cancel")
-    page.get_by_role("button", name="Preview").press("Enter")
+    page.get_by_label("Select spared").check()
+    cancel = page.get_by_role("button", name="Cancel")
+    cancel.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("link", name="Back")).to_be_focused()
     page.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
+    expect(cancel).to_be_focused()
     assert job(site, "spared")["state"] == "pending"
-    page.get_by_label("Action", exact=True).select_option("hold")
-    page.get_by_role("button", name="Preview").press("Enter")
+    page.get_by_role("button", name="Hold").press("Enter")
     expect(dialog.get_by_role("button", name="Hold 1 job")).to_be_focused()
 
 
 def test_a_preview_without_a_response_is_reported(visit: Visit, site: Site) -> None:
-    site.queuectl("enqueue", "--queue", "mute", "--delay", "1h", "true", check=0)
+    site.queuectl("enqueue", "--id", "mute", "--queue", "mute", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=mute")
     page.expected = ("net::ERR_",)  # type: ignore[attr-defined]
     page.route("**/act?*", lambda route: route.abort())
-    page.get_by_label("Select all matching").check()
-    press(page, "Preview")
+    page.get_by_label("Select mute").check()
+    press(page, "Hold")
     expect(page.locator("#notice")).to_contain_text("is not responding")
 
 
@@ -339,6 +365,7 @@ def test_a_queue_is_paused_resumed_and_limited(visit: Visit, site: Site) -> None
     page = visit("/queues")
     panel = page.locator("section", has=page.locator("#q-valve"))
     panel.get_by_role("button", name="Pause").click()
+    answer(page, "Pause queue valve?", "Pause queue")
     notice(page, "Queue valve paused")
     assert rules()["paused"] is True
     press(page, "Undo")

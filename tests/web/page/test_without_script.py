@@ -39,8 +39,7 @@ def test_many_jobs_are_previewed_on_a_page_and_changed_without_script(visit: Vis
         site.queuectl("enqueue", "--id", name, "--queue", "plains", "--delay", "1h", "true", check=0)
     page = visit("/jobs?queue=plains", script=False)
     page.get_by_label("Select all matching").check()
-    page.get_by_label("Action", exact=True).select_option("cancel")
-    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="Cancel 3 jobs?")).to_be_visible()
     page.get_by_role("button", name="Cancel 3 jobs").click()
     expect(page.locator("#notice")).to_contain_text("3 jobs cancelled")
@@ -83,7 +82,7 @@ def test_a_question_about_the_longest_id_fits_on_a_phone(visit: Visit, site: Sit
 @pytest.mark.parametrize(
     "path",
     ["jobs/asked/run-now", "jobs/asked/cancel", "jobs/asked/clone", "dlq/retry", "dlq/purge", "cron/asked/run",
-     "cron/asked/remove", "queues/asked/move"],
+     "cron/asked/remove", "queues/asked/move", "queues/asked/pause"],
 )  # fmt: skip
 def test_the_server_requires_a_confirmation_for_actions_without_undo(visit: Visit, site: Site, path: str) -> None:
     if site.queuectl("show", "asked").code:

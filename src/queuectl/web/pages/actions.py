@@ -48,6 +48,15 @@ class Selection(Fields):
         values = {param.name: self.all(param.name) if param.many else self.one(param.name) for param in SELECTORS}
         return to_filter(values, reads)
 
+    def narrowed(self, name: str, value: str, more: Pairs = ()) -> str:
+        """The URL of the list with one more selector."""
+        kept = self.pairs if (name, value) in self.pairs else (*self.pairs, (name, value))
+        return with_query("/jobs", [*kept, *more])
+
+    def widened(self, pair: tuple[str, str], more: Pairs = ()) -> str:
+        """The URL of the list without a selector."""
+        return with_query("/jobs", [*(one for one in self.pairs if one != pair), *more])
+
     def with_states(self, states: Sequence[str], more: Pairs) -> str:
         """The URL of the list with other states."""
         kept = [pair for pair in self.pairs if pair[0] != "state"]
@@ -87,7 +96,7 @@ class Verb(NamedTuple):
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
-        Verb("run-now", "Run now", "due now", "Skips the rest of the delay or backoff."),
+        Verb("run-now", "Run now", "made due", "Skips the rest of the delay or backoff."),
         Verb("retry", "Retry", "retried", "Resets the error and the attempt count."),
         Verb("hold", "Hold", "held", "Workers do not claim held jobs until they are released.", "release"),
         Verb("release", "Release", "released", "Workers may claim held jobs again.", "hold"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from queuectl.errors import Conflict, NotFound, UsageError
-from queuectl.jobs.states import FINAL, WAITING, State
+from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.states import FINAL, State
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Page, page, without_webhook_queue
-from queuectl.operations.query import MAX_SORTED_JOBS, is_sortable, parse_sort
-from queuectl.store.reads import ERROR_SHOWN, MAX_DEAD_GROUPED
+from queuectl.operations.query import is_sortable, parse_sort
+from queuectl.store.reads import ERROR_SHOWN, MAX_DEAD_GROUPED, Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id, plural
@@ -21,11 +22,71 @@ from queuectl.web.pages.render import Notice, PageRequest, Pairs, Redirect, View
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50
-# The sort keys, by the states that are shown.
-ALWAYS: Final = {"created": "newest first", "-created": "oldest first"}
-WAITS: Final = {**ALWAYS, "run_at": "due next", "priority": "highest priority"}
-ENDED: Final = {**ALWAYS, "finished": "ended last", "duration": "longest run"}
 SINCE: Final = (("15m", "15 minutes"), ("1h", "hour"), ("1d", "day"), ("7d", "week"), ("30d", "30 days"))
+
+
+class Column(NamedTuple):
+    name: str  # of the cell in the template
+    label: str
+    sort: Sort | None = None
+
+
+_JOB: Final = Column("job", "Job")
+_STATE: Final = Column("state", "State")
+_QUEUE: Final = Column("queue", "Queue", Sort.QUEUE)
+_TAGS: Final = Column("tags", "Batch and tags")
+_PRIORITY: Final = Column("priority", "Priority", Sort.PRIORITY)
+_ATTEMPTS: Final = Column("attempts", "Attempts")
+_NOTE: Final = Column("note", "Error")
+_DURATION: Final = Column("duration", "Duration", Sort.DURATION)
+_FINISHED: Final = Column("finished", "Finished", Sort.FINISHED)
+_ENQUEUED: Final = Column("created", "Enqueued", Sort.CREATED)
+_MIXED: Final = (
+    Column("state", "State", Sort.STATE),
+    *(_JOB, Column("note", "Details"), _QUEUE, _TAGS, _DURATION, _ENQUEUED),
+)
+_ENDED: Final = (_STATE, _JOB, _NOTE, _QUEUE, _TAGS, _DURATION, _FINISHED)
+# The columns for the jobs of one state.
+_COLUMNS: Final[Mapping[State, tuple[Column, ...]]] = {
+    State.BLOCKED: (_JOB, Column("note", "Waiting for"), _QUEUE, _TAGS, _PRIORITY, _ENQUEUED),
+    State.PENDING: (_STATE, _JOB, _QUEUE, _TAGS, _PRIORITY, Column("due", "Due", Sort.RUN_AT), _ENQUEUED),
+    State.PROCESSING: (
+        *(
+            _JOB,
+            _QUEUE,
+            _TAGS,
+            Column("worker", "Worker"),
+            Column("attempt", "Attempt"),
+            Column("running", "Running for"),
+        ),
+        _ENQUEUED,
+    ),
+    State.FAILED: (_JOB, _NOTE, _QUEUE, _TAGS, _ATTEMPTS, Column("due", "Next retry", Sort.RUN_AT), _ENQUEUED),
+    State.COMPLETED: (_JOB, _QUEUE, _TAGS, _DURATION, _FINISHED, _ENQUEUED),
+    State.DEAD: (_JOB, _NOTE, _QUEUE, _TAGS, _ATTEMPTS, Column("finished", "Died", Sort.FINISHED)),
+    State.CANCELLED: (
+        _JOB,
+        Column("note", "Reason"),
+        _QUEUE,
+        _TAGS,
+        _DURATION,
+        Column("finished", "Cancelled", Sort.FINISHED),
+    ),
+}
+
+
+def _columns(states: frozenset[State]) -> tuple[Column, ...]:
+    if len(states) == 1:
+        return _COLUMNS[next(iter(states))]
+    return _ENDED if states and states <= FINAL else _MIXED
+
+
+class Header(NamedTuple):
+    """The header of a column. `url`: the list sorted by it, in the other order if it is already; None if that is not possible."""
+
+    column: Column
+    url: str | None
+    order: str | None  # as of aria-sort; None if the list is in another order
 
 
 def show(session: WebSession, ask: PageRequest) -> View:
@@ -34,12 +95,12 @@ def show(session: WebSession, ask: PageRequest) -> View:
     here = [*chosen.pairs, *_view(sort, limit)]
     tally = reads.tally()
     problem: UsageError | None = None
-    found, total, sorts = Page([], None), None, _sorts(chosen.all("state"))
-    offered = list(ALWAYS)
+    found, total, where = Page([], None), None, Filter()
+    headers = [Header(column, None, None) for column in _MIXED]
     try:
         where = chosen.where(reads)
-        offered = [value for value in sorts if is_sortable(reads, where, parse_sort(value)[0])]
         key, descending = parse_sort(sort)
+        headers = _headers(reads, where, chosen, (key, descending), limit)
         found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=ask.query.one("cursor"))
         # Only if the counters of queues and states have it. Otherwise every job would have to be read.
         total = reads.count(where) if where.is_tallied else None
@@ -53,29 +114,39 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "first_url": with_query("/jobs", here) if ask.query.has("cursor") else None,
         "problem": problem,
         "tabs": _tabs(chosen, tally, sort, limit),
+        "headers": headers,
         "queue_names": sorted({*tally, *chosen.all("queue")}),
-        "sort": sort,
-        "sorts": {sort: sort, **sorts},
-        "unsortable": sorts.keys() - offered,
-        "most_sorted": MAX_SORTED_JOBS,
+        "view": _view(sort, limit),
         "limit": limit,
-        "limits": LIMITS,
+        "limits": [(size, with_query("/jobs", [*chosen.pairs, *_view(sort, size)])) for size in LIMITS],
         "since_choices": SINCE,
-        "verbs": list(VERBS.values()),
+        "verbs": [verb for verb in VERBS.values() if not where.states or where.states & verb.action.able],
+        "verbs_of": lambda job: " ".join(verb.name for verb in VERBS.values() if verb.fits(job)),
+        "now": from_ms(reads.now_ms()),
+        "allowed": lambda job: allowed_failures(job.max_retries, first_is_free=job.first_is_free),
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
     return View("jobs.html", "Jobs", values)
 
 
+def _headers(reads: Reads, where: Filter, chosen: Selection, order: tuple[Sort, bool], limit: int) -> list[Header]:
+    may = {sort for _, _, sort in _columns(where.states) if sort is not None and is_sortable(reads, where, sort)}
+
+    def header(column: Column) -> Header:
+        sort = column.sort
+        if sort is None or sort not in may:
+            return Header(column, None, None)
+        is_current, descends = sort is order[0], parse_sort(sort.value)[1]
+        is_reversed = is_current and order[1] is descends
+        url = with_query("/jobs", [*chosen.pairs, *_view(f"-{sort.value}" if is_reversed else sort.value, limit)])
+        return Header(column, url, ("descending" if order[1] else "ascending") if is_current else None)
+
+    return [header(column) for column in _columns(where.states)]
+
+
 def _view(sort: str, limit: int) -> Pairs:
     """The query parameters for the order and the size of the list."""
     return [("sort", sort)] * (sort != "created") + [("limit", str(limit))] * (limit != DEFAULT_LIMIT)
-
-
-def _sorts(states: Sequence[str]) -> Mapping[str, str]:
-    if states and WAITING.issuperset(states):
-        return WAITS
-    return ENDED if states and FINAL.issuperset(states) else ALWAYS
 
 
 def _limit(text: str | None) -> int:
@@ -87,14 +158,16 @@ def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limi
     queues = chosen.all("queue") or tuple(without_webhook_queue(tally))
     is_known = all(name in {"state", "queue"} for name, _ in chosen.pairs)
     current, tabs = chosen.all("state"), []
-    for name, states in [("all", tuple(State)), *((state.value, (state,)) for state in State)]:
+    for name, states in [("all", frozenset(State)), *((state.value, frozenset({state})) for state in State)]:
         selected = () if name == "all" else (name,)
-        kept = sort if sort in _sorts(selected) else "created"
+        sorts = {column.sort for column in _columns(states) if column.sort is not None}
         count = sum(tally.get(queue, {}).get(state, 0) for queue in queues for state in states)
         tabs.append(
             {
                 "name": name,
-                "url": chosen.with_states(selected, _view(kept, limit)),
+                "url": chosen.with_states(
+                    selected, _view(sort if sort.removeprefix("-") in sorts else "created", limit)
+                ),
                 "is_current": name in (current or ("all",)),
                 "count": count if is_known else None,
             }

@@ -42,8 +42,15 @@ def show(session: WebSession, ask: PageRequest) -> View:
     return View("queues.html", "Queues", values)
 
 
-def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> Notice:
-    name = ask.param("name")
+def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> View | Notice:
+    name = use.check_queue(ask.param("name"))
+    if use.view(session.reads, name).rules.paused is paused:
+        return done(
+            f"Queue {name} is already {'paused' if paused else 'running'}"
+        )  # an undo would revert an earlier action
+    if paused and not ask.is_confirmed:
+        text = "No new jobs start until the queue is resumed. Running jobs continue."
+        return confirm(ask, "Pause", "queue", text, name=name, back="/queues")
     return _set_paused(name, paused, session)._replace(undo=partial(_set_paused, name, not paused))
 
 

@@ -1,5 +1,6 @@
 // Submit forms without leaving the page. Each works the same without JavaScript.
 import { requestUpdate } from "./live.js";
+import { clear } from "./select.js";
 import { forget, parse, swap } from "./swap.js";
 
 export function start() {
@@ -25,7 +26,7 @@ async function onSubmit(event) {
   if (form.dataset.filters !== undefined) return tidy(form);
   if (form.dataset.dialog !== undefined) {
     event.preventDefault();
-    return ask(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`);
+    return ask(`${form.getAttribute("action")}?${new URLSearchParams(new FormData(form, event.submitter))}`);
   }
   if (form.getAttribute("method") !== "post") return;
   event.preventDefault();
@@ -81,7 +82,7 @@ function land(page, answer, form = null) {
   unhide();
   document.getElementById("notice").scrollIntoView({ block: "nearest" });
   if (isRefused) return; // keep the values of the form
-  for (const one of document.querySelectorAll("#selection input:checked")) one.checked = false;
+  clear();
   forget();
   swap(page, form);
   requestUpdate();

@@ -11,7 +11,8 @@ export function start() {
 function tick() {
   const now = Date.now() + ahead;
   for (const one of document.querySelectorAll("time[data-when]")) {
-    const text = words(now - Date.parse(one.dateTime));
+    const distance = words(now - Date.parse(one.dateTime));
+    const text = one.dataset.when === "elapsed" ? distance.replace(" ago", "") : distance;
     if (one.textContent !== text) one.textContent = text;
   }
 }

@@ -239,9 +239,9 @@ def test_actions_that_fit_appear_with_a_selection(visit: Visit, site: Site) -> N
     page.get_by_label("Select fits-held").uncheck()
     expect(bar).to_be_hidden()
     page.get_by_label("Select fits-ended").check()
-    assert offered() == ["Retry"]
+    assert offered() == ["Retry", "Remove"]
     page.get_by_label("Select fits-free").check()
-    assert offered() == ["Run now", "Retry", "Hold", "Cancel"]
+    assert offered() == ["Run now", "Retry", "Hold", "Cancel", "Remove"]
     press(page, "Clear selection")
     expect(bar).to_be_hidden()
     page.get_by_label("Select all on this page").check()
@@ -279,6 +279,31 @@ def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
     expect(page.locator("#list")).to_contain_text("No matching jobs")
+
+
+def test_finished_jobs_are_removed_and_others_skipped(visit: Visit, site: Site) -> None:
+    for name in ("over-1", "over-2", "over-not"):
+        site.queuectl("enqueue", "--id", name, "--queue", "over", "--delay", "1h", "true", check=0)
+    site.queuectl("run-now", "over-1", check=0)
+    site.queuectl("wait", "over-1", timeout=30)
+    site.queuectl("cancel", "over-2", check=0)
+    page = visit("/jobs?queue=over")
+    page.get_by_label("Select all on this page").check()
+    press(page, "Remove")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Remove 2 jobs?")
+    expect(dialog).to_contain_text("1 job cannot be removed in its current state and will be skipped.")
+    dialog.get_by_role("button", name="Remove 2 jobs").click()
+    notice(page, "2 jobs removed")
+    expect(page.locator("table.rows tbody tr")).to_have_count(1)
+    assert [one["id"] for one in site.queuectl("list", "--queue", "over", "--json", check=0).json] == ["over-not"]
+    page = visit("/jobs/over-not")
+    press(page, "Cancel")
+    answer(page, "Cancel job over-not?", "Cancel job")
+    press(page, "Remove")
+    answer(page, "Remove job over-not?", "Remove job")
+    page.wait_for_url(f"{site.url}/jobs**")
+    notice(page, "Job over-not removed")
 
 
 def test_enter_does_not_confirm_a_destructive_action(visit: Visit, site: Site) -> None:

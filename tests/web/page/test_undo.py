@@ -30,7 +30,7 @@ def test_undoing_a_hold_keeps_jobs_that_were_held_before(home: Path, chosen: Pai
 
 @pytest.mark.parametrize("ticked", [True, False], ids=["ticked", "all"])
 @pytest.mark.parametrize(
-    "action, meant", [("hold", ["free"]), ("release", ["held"]), ("cancel", ["free", "held"]), ("purge", [])]
+    "action, meant", [("hold", ["free"]), ("release", ["held"]), ("cancel", ["free", "held"]), ("prune", ["ended"])]
 )
 def test_a_preview_counts_and_lists_the_affected_jobs(home: Path, action: str, meant: list[str], ticked: bool) -> None:
     with WebSession(home, gate=NO_POLICY) as session:

@@ -69,7 +69,7 @@ MAX_UNDO_IDS: Final = 100_000  # remembered for an undo
 class Verb(NamedTuple):
     name: str  # as in the API
     label: str
-    done: str
+    done: str  # past participle
     about: str
     # The verb that restores the jobs exactly. Verbs without one ask first. Retry has none: it resets the error and the
     # attempt count, and a worker may claim the job at once.
@@ -93,6 +93,7 @@ class Verb(NamedTuple):
         return job.state in self.action.able and self.action.wants(job)
 
 
+_REMOVES: Final = "Also removes the history and logs. This cannot be undone."
 VERBS: Final[Mapping[str, Verb]] = {
     verb.name: verb
     for verb in (
@@ -107,9 +108,10 @@ VERBS: Final[Mapping[str, Verb]] = {
             "Running jobs are killed. A retry starts from the beginning.",
             is_grave=True,
         ),
-        Verb("purge", "Purge", "purged", "Also removes the history and logs. This cannot be undone.", is_grave=True),
+        Verb("prune", "Remove", "removed", _REMOVES, is_grave=True),
     )
 }
+PURGE: Final = Verb("purge", "Purge", "purged", _REMOVES, is_grave=True)  # from the dead letter queue
 
 
 def find_verb(name: str | None) -> Verb:

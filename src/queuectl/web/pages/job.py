@@ -168,8 +168,8 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect:
     if verb.undo is None and not ask.is_confirmed:
         return confirm(ask, verb.label, "job", verb.about, name=job_id, back=here, is_grave=verb.is_grave)
     notice = actions.perform_on_named(session, verb, [job_id], exact=True)
-    is_gone = verb.name == "purge" and notice.kind == "done"
-    return Redirect("/dlq" if is_gone else back_to(ask.form, here), notice)
+    is_gone = verb.name == "prune" and notice.kind == "done"
+    return Redirect("/jobs" if is_gone else back_to(ask.form, here), notice)
 
 
 def clone(session: WebSession, ask: PageRequest) -> View | Redirect:

@@ -21,7 +21,7 @@ from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import read_body
 from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
-from queuectl.web.pages.actions import VERBS
+from queuectl.web.pages.actions import PURGE, VERBS
 from queuectl.web.pages.render import (
     Handler,
     Notice,
@@ -63,7 +63,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/queues/{name}/move": queues.move,
     "/workers/{id}/stop": admin.stop_worker,
     "/dlq/retry": partial(jobs.act_on_dead, verb=VERBS["retry"]),
-    "/dlq/purge": partial(jobs.act_on_dead, verb=VERBS["purge"]),
+    "/dlq/purge": partial(jobs.act_on_dead, verb=PURGE),
     "/cron/+/add": cron.add,  # no schedule can have this name
     "/cron/{name}/run": cron.run,
     "/cron/{name}/remove": cron.remove,

@@ -25,7 +25,7 @@ from queuectl.web.api import admin, bulk, jobs, queues, streams
 from queuectl.web.api.operation import ApiRequest, Created, Operation, describe, reject_nul
 from queuectl.web.api.streams import Feed
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
-from queuectl.web.middleware import ErrorMiddleware, parse_body, read_json_body
+from queuectl.web.middleware import CompressionMiddleware, ErrorMiddleware, parse_body, read_json_body
 from queuectl.web.pages.render import open_templates
 from queuectl.web.pages.routes import Pages
 from queuectl.web.schemas import COMPONENTS
@@ -81,7 +81,7 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
         ],
         redirect_slashes=False,
     )
-    return ErrorMiddleware(AuthMiddleware(_AllowHeader(router), auth), pages.problem)
+    return ErrorMiddleware(CompressionMiddleware(AuthMiddleware(_AllowHeader(router), auth)), pages.problem)
 
 
 def _route(operation: Operation, pools: StorePools, feed: Feed) -> Route:

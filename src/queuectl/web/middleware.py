@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -157,6 +160,62 @@ SECURITY_HEADERS: Final = {
 MAX_HEAD_BYTES: Final = 32 * 1024  # of the request line and the headers
 _CLOSE: Final = {"Connection": "close"}
 _log: Final = logging.getLogger("queuectl.web")
+
+
+COMPRESSED_TYPES: Final = ("text/html", "text/css", "text/javascript", "application/json", "image/svg+xml")
+MIN_COMPRESSED_BYTES: Final = 1024  # smaller ones fit into a packet
+_IN_THREAD_BYTES: Final = 256 * 1024  # compressing them would block the event loop for more than some milliseconds
+
+
+class CompressionMiddleware:
+    """Compresses responses that consist of one piece. Streams are left as they are: events, followed logs and exports would be delayed.
+
+    The size of a compressed response can reveal a secret beside text that an attacker selects (BREACH). No response contains the
+    token, which is in a cookie that scripts and pages cannot read, and forms have no secret: Origin is checked instead. Another
+    site cannot request pages with the cookie, which is SameSite=Strict."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _accepts_gzip(Headers(scope=scope).get("accept-encoding", "")):
+            await self._app(scope, receive, send)
+            return
+        start: Message | None = None  # held back until the first piece of the body
+
+        async def send_compressed(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start" and _is_compressible(message):
+                start = message
+                return
+            if start is not None:
+                head, start = start, None
+                headers = MutableHeaders(raw=head["headers"])
+                headers.add_vary_header("Accept-Encoding")
+                if not message.get("more_body") and len(message.get("body", b"")) >= MIN_COMPRESSED_BYTES:
+                    message = {**message, "body": await _compress(message["body"])}
+                    headers["Content-Encoding"] = "gzip"
+                    headers["Content-Length"] = str(len(message["body"]))
+                await send({**head, "headers": headers.raw})
+            await send(message)
+
+        await self._app(scope, receive, send_compressed)
+
+
+def _accepts_gzip(header: str) -> bool:
+    return any(re.fullmatch(r"\s*gzip\s*(;\s*q=(1|0\.\d*[1-9])\d*\s*)?", one) for one in header.lower().split(","))
+
+
+def _is_compressible(start: Message) -> bool:
+    headers = Headers(raw=start["headers"])
+    kind = headers.get("content-type", "").partition(";")[0]
+    return kind in COMPRESSED_TYPES and "content-encoding" not in headers
+
+
+async def _compress(body: bytes) -> bytes:
+    if len(body) < _IN_THREAD_BYTES:
+        return gzip.compress(body, 5, mtime=0)
+    return await asyncio.to_thread(gzip.compress, body, 5, mtime=0)
 
 
 class ErrorMiddleware:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import time
 
-from playwright.sync_api import expect
+from playwright.sync_api import Response, expect
 
 from tests.program import WorkerProcess
 from tests.web.page.site import Site, Visit
+
+SIZES = ("requestHeadersSize", "responseHeadersSize", "responseBodySize")
+
+
+def is_stream(answer: Response) -> bool:
+    return "event-stream" in answer.headers.get("content-type", "")
 
 
 def test_a_new_job_appears_in_the_list_without_a_reload(visit: Visit, site: Site) -> None:
@@ -91,7 +97,7 @@ def test_an_update_of_a_job_page_leaves_its_log_out(visit: Visit, site: Site, wo
     site.queuectl("enqueue", "--id", "long", f"seq 1000; until [ -e {go} ]; do sleep 0.05; done", check=0)
     page = visit("/jobs/long")
     expect(page.locator(".log")).to_contain_text("1000")
-    with page.expect_response(lambda answer: answer.request.headers.get("queuectl-update") == "true") as update:
+    with page.expect_response(lambda answer: "queuectl-update" in answer.request.headers) as update:
         go.touch()
     assert "data-log=" not in update.value.text()
     expect(page.locator("#job-state")).to_have_text("completed")
@@ -126,3 +132,41 @@ def test_a_lost_dashboard_is_reported_until_it_is_back(visit: Visit, site: Site)
     site.start(port)
     expect(page.locator("#queues")).to_contain_text("meanwhile")
     expect(banner).to_be_hidden()
+
+
+def test_a_watched_page_takes_at_most_10_kb_a_second_while_jobs_come_and_go(
+    visit: Visit, site: Site, worker: WorkerProcess
+) -> None:
+    site.queuectl("enqueue", "--array", "1-60", "--queue", "traffic", "--delay", "1h", "true", check=0)
+    for path in ("/jobs?queue=traffic", "/jobs/traffic-log"):
+        if path.endswith("log"):
+            lines = "for i in $(seq 2000); do echo a line of the log, number $i, $$; done; exec sleep 600"
+            site.queuectl("enqueue", "--id", "traffic-log", lines, check=0)
+        page = visit(path)
+        page.wait_for_selector("[data-state=live]")
+        answers: list[Response] = []
+        page.on("response", lambda answer, answers=answers: answers.append(answer))
+        began = time.monotonic()
+        for number in range(4):
+            site.queuectl(
+                "enqueue", "--id", f"{number}{path.count('?')}{len(path)}", "--queue", "traffic", "true", check=0
+            )
+            page.wait_for_event("response", lambda answer: "queuectl-update" in answer.request.headers)
+        seconds = time.monotonic() - began
+        size = sum(sum(answer.request.sizes()[part] for part in SIZES) for answer in answers if not is_stream(answer))
+        assert answers
+        assert size / seconds < 10_000, f"{path}: {size} bytes in {seconds:.1f} s"
+
+
+def test_an_update_keeps_the_rows_and_the_text_that_the_user_has_selected(visit: Visit, site: Site) -> None:
+    site.queuectl("enqueue", "--id", "kept", "--queue", "kept", "--delay", "1h", "echo kept", check=0)
+    page = visit("/jobs?queue=kept")
+    page.locator("#list tbody tr").evaluate("""row => {
+      window.row = row;
+      row.querySelector("a").focus();
+      getSelection().selectAllChildren(row.querySelector("a"));
+    }""")
+    site.queuectl("enqueue", "--id", "another", "--queue", "kept", "--delay", "1h", "true", check=0)
+    expect(page.locator("#list")).to_contain_text("another")
+    assert page.evaluate("row.isConnected && row.contains(getSelection().anchorNode)")
+    assert page.evaluate("row.contains(document.activeElement)")

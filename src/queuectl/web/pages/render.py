@@ -9,6 +9,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -104,7 +105,12 @@ class PageRequest(NamedTuple):
     form: Fields
     may_change: bool
     url: str  # of the page, to return to it
-    is_update: bool = False  # only the live regions are needed, see live.js
+    versions: str | None = None  # of a live update: those of the regions that the browser has, see `stamp_regions`
+
+    @property
+    def is_update(self) -> bool:
+        """Whether only live regions are sent: what is outside of them need not be read."""
+        return self.versions is not None
 
     @property
     def is_confirmed(self) -> bool:
@@ -171,7 +177,7 @@ async def read_request(request: Request) -> PageRequest:
         form=form,
         may_change=token is not None and token.right is Right.FULL,
         url=with_query(request.url.path, query),
-        is_update="queuectl-update" in request.headers,
+        versions=request.headers.get("queuectl-update"),
     )
 
 
@@ -300,6 +306,39 @@ NAVIGATION: Final = (
 )
 
 
+# ── live updates ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# Templates mark a region with data-live and an ID. Values are escaped, so that a tag in the text is one of a template.
+_REGION: Final = re.compile(r'<(\w+)(?=[^>]* data-live)[^>]* id="[^"]*"[^>]*>')
+_RELATIVE_TIME: Final = re.compile(r"(<time[^>]*>)[^<]*")
+
+
+def stamp_regions(html: str, versions: str | None = None) -> str:
+    """Give each live region of a page a version: a hash of its content without the relative times, which the browser updates itself.
+    With `versions`, those that a browser already has, return only the other regions."""
+    pieces, end, known = [], 0, frozenset((versions or "").split())
+    while match := _REGION.search(html, end):
+        stop = _end_of(match[1], html, match.end())
+        region = html[match.start() : stop]
+        version = blake2b(_RELATIVE_TIME.sub(r"\1", region).encode(), digest_size=6).hexdigest()
+        if versions is None:
+            pieces.append(html[end : match.start()])
+        if version not in known:
+            pieces.append(f'<{match[1]} data-version="{version}"{region[len(match[1]) + 1 :]}')
+        end = stop
+    return "".join([*pieces, html[end:] if versions is None else ""])
+
+
+def _end_of(tag: str, html: str, start: int) -> int:
+    """The end of the element whose first tag ends at `start`."""
+    depth = 1
+    for match in re.compile(rf"<(/?){tag}\b[^>]*>").finditer(html, start):
+        depth += -1 if match[1] else 1
+        if depth == 0:
+            return match.end()
+    return len(html)
+
+
 def open_templates() -> Environment:
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -326,7 +365,7 @@ class Renderer:
     ) -> str:
         now_ms = session.reads.now_ms()
         dead = sum(counts.get(State.DEAD, 0) for counts in without_webhook_queue(session.reads.tally()).values())
-        return self._render(
+        html = self._render(
             shown.template,
             {
                 "title": shown.title,
@@ -343,6 +382,7 @@ class Renderer:
                 **shown.values,
             },
         )
+        return stamp_regions(html, ask.versions)
 
     def problem(self, document: dict[str, Any]) -> str:
         return self._render("problem.html", {"title": document["title"], "problem": document})

@@ -1,7 +1,7 @@
 // Submit forms without leaving the page. Each works the same without JavaScript.
 import { requestUpdate } from "./live.js";
 import { clear } from "./select.js";
-import { forget, parse, swap } from "./swap.js";
+import { parse, swap } from "./swap.js";
 
 export function start() {
   document.addEventListener("submit", onSubmit);
@@ -83,7 +83,6 @@ function land(page, answer, form = null) {
   document.getElementById("notice").scrollIntoView({ block: "nearest" });
   if (isRefused) return; // keep the values of the form
   clear();
-  forget();
   swap(page, form);
   requestUpdate();
 }

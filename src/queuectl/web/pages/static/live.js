@@ -1,12 +1,13 @@
-// Live updates: the server sends an event after a change, and the page reloads itself in the background. At most twice a second,
+// Live updates: the server sends an event after a change, and the page asks for its regions that differ. At most twice a second,
 // and never while the page is hidden, or the user has paused updates.
-import { parse, swap } from "./swap.js";
+import { parseRegions, swap, versions } from "./swap.js";
 
 const MIN_INTERVAL = 500; // ms between two updates
 const REST_FACTOR = 5; // pause this many times the duration of an update, so that pages do not slow down the workers
 const LOST_AFTER = 1500; // ms until a lost connection is reported
 const MAX_INTERVAL = 5000; // ms; workers and connections can die without an event
 const REQUEST_TIMEOUT = 30000; // ms; timeout of a request
+const BYTES_PER_MS = 9; // so that a page that is watched takes less than 10 KB/s
 const RETRY_AFTER = 3000; // ms after a failed request
 const PAUSED = "queuectl-paused"; // in the storage of the tab
 const LABELS = { connecting: "Connecting", live: "Live", lost: "Offline", paused: "Paused" };
@@ -121,8 +122,9 @@ async function update() {
   const began = performance.now();
   const page = await ask(location.href);
   if (page && isBusy()) isRequested = true; // since the request began
-  else if (page && !isPaused) swap(page);
-  restUntil = Math.max(restUntil, performance.now() + Math.max(MIN_INTERVAL, REST_FACTOR * (performance.now() - began)));
+  else if (page && !isPaused) swap(page.regions);
+  const rest = Math.max(MIN_INTERVAL, REST_FACTOR * (performance.now() - began), (page?.bytes ?? 0) / BYTES_PER_MS);
+  restUntil = Math.max(restUntil, performance.now() + rest);
   isUpdating = false;
   update();
 }
@@ -133,15 +135,18 @@ function later(wait) {
   next = setTimeout(update, wait);
 }
 
-// Fetch the live regions of the current page; null after an error. The header lets the server leave out the rest, such as a log.
+// Fetch the live regions of the current page, with the size of the response; null after an error. The header lets the server leave out
+// the rest, such as a log, and the regions that have not changed.
 async function ask(address) {
   try {
     const signal = AbortSignal.timeout(REQUEST_TIMEOUT);
-    const answer = await fetch(address, { headers: { Accept: "text/html", "Queuectl-Update": "true" }, cache: "no-store", signal });
+    const headers = { Accept: "text/html", "Queuectl-Update": versions() };
+    const answer = await fetch(address, { headers, cache: "no-store", signal });
     const html = await answer.text();
     if (answer.ok) connected();
     else if (answer.status === 401) report("Session expired: the dashboard was restarted. Open its new address.", "bad");
-    return answer.ok && address === location.href ? parse(html) : null;
+    const bytes = Number(answer.headers.get("Content-Length")); // compressed
+    return answer.ok && address === location.href ? { regions: parseRegions(html), bytes } : null;
   } catch {
     disconnected();
     isRequested = true;
@@ -150,6 +155,6 @@ async function ask(address) {
   }
 }
 
-// Whether the user has selected jobs, a form is being sent, or a dialog is open. When the dialog closes, the focus returns to the
-// button that opened it: another copy of the button would not get it.
+// Whether the user has selected jobs, which must not move or vanish meanwhile, a form is being sent, or a dialog is open, whose close
+// returns the focus to the button that opened it.
 const isBusy = () => Boolean(document.querySelector("dialog[open], [aria-busy], #selection input[name=id]:checked"));

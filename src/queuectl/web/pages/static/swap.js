@@ -1,6 +1,6 @@
-// Replace the regions of the page that differ in a newer version, without disturbing a user who reads, types or is about to click.
+// Bring the live regions of the page up to date, without disturbing a user who reads, types, selects or is about to click: elements that
+// stay are changed in place, so that they keep focus, selection, scroll position, and whether they are open.
 
-const lastHtml = new Map(); // by ID of a region: the last HTML from the server
 const listeners = [];
 
 export const onSwap = (listener) => listeners.push(listener);
@@ -9,61 +9,78 @@ export function parse(html) {
   return new DOMParser().parseFromString(html, "text/html"); // runs no scripts
 }
 
-/** Replace the live regions of `page` that differ, except those that the user is editing, unless it is the one around
+/** Parse regions without a page around them. */
+export function parseRegions(html) {
+  const template = document.createElement("template"); // a row of a table needs no table here
+  template.innerHTML = html;
+  return template.content;
+}
+
+/** The versions of the regions as they are shown; the server sends only those that differ. */
+export const versions = () => [...document.querySelectorAll("[data-live][data-version]")].map((one) => one.dataset.version).join(" ");
+
+/** Change the live regions to those of `page`, except those that the user is editing, unless it is the one around
  * `sent`, a form that has done its work. */
 export function swap(page, sent = null) {
+  const active = document.activeElement;
   let changed = false;
   for (const fresh of page.querySelectorAll("[data-live][id]")) {
     const old = document.getElementById(fresh.id);
-    if (!old) continue;
-    const text = fresh.outerHTML;
-    if (lastHtml.get(fresh.id) === text || (!(sent && old.contains(sent)) && isBusy(old))) continue;
-    lastHtml.set(fresh.id, text);
-    replace(old, document.importNode(fresh, true));
+    const isSent = Boolean(sent && old?.contains(sent));
+    if (!old || (!isSent && (old.dataset.version === fresh.dataset.version || isBusy(old)))) continue;
+    morph(old, document.importNode(fresh, true));
+    if (isSent) sent.reset();
     changed = true;
   }
+  if (active !== document.activeElement && active?.isConnected) active.focus({ preventScroll: true }); // it was moved
   if (changed) for (const listener of listeners) listener();
   return changed;
 }
 
-/** Forget the stored HTML: the page is another one now. */
-export const forget = () => lastHtml.clear();
-
 function isBusy(region) {
   const active = document.activeElement;
   if (active && region.contains(active) && active.matches("input:not([type=checkbox]), textarea, select")) return true;
-  for (const field of region.querySelectorAll("input:not([type=hidden]), textarea, select")) if (isTouched(field)) return true;
-  const selection = document.getSelection();
-  return Boolean(selection && !selection.isCollapsed && region.contains(selection.anchorNode));
+  return [...region.querySelectorAll("input:not([type=hidden], [name=id]), textarea")].some(isTouched);
 }
 
 function isTouched(field) {
   if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
-  if (field.tagName === "SELECT") return false;
   return field.value !== field.defaultValue;
 }
 
-function replace(old, fresh) {
-  const open = [old, ...old.querySelectorAll("details")].filter((one) => one.open && one.id).map((one) => one.id);
-  const scrolled = [old, ...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
-  const active = old.contains(document.activeElement) ? pathTo(document.activeElement, old) : null;
-  old.replaceWith(fresh);
-  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-  [fresh, ...fresh.querySelectorAll(".scroll")].forEach((one, index) => {
-    if (scrolled[index]) one.scrollLeft = scrolled[index];
-  });
-  if (active) find(fresh, active)?.focus({ preventScroll: true });
+const BY_SCRIPT = ["open", "data-here"]; // attributes that the user or a script has set
+
+function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeName !== fresh.nodeName) return void old.replaceWith(fresh);
+  if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = fresh.data);
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && !BY_SCRIPT.includes(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  morphChildren(old, fresh);
 }
 
-// The same element in another copy of the page: by its link or form, else by its position.
-function pathTo(element, region) {
-  const all = [...region.querySelectorAll("a, button, input, select, summary")];
-  return { href: element.getAttribute("href"), action: element.form?.getAttribute("action"), text: element.textContent, index: all.indexOf(element) };
+function morphChildren(old, fresh) {
+  const kept = new Set([...fresh.children].map(key));
+  for (const one of [...old.children]) if (key(one) && !kept.has(key(one))) one.remove();
+  const known = new Map([...old.children].map((one) => [key(one), one]));
+  let at = old.firstChild; // everything before it is up to date
+  for (const one of [...fresh.childNodes]) {
+    const name = key(one);
+    const same = name ? known.get(name) : at?.nodeName === one.nodeName && !key(at) && at;
+    known.delete(name);
+    if (same && same === at) at = at.nextSibling;
+    else old.insertBefore(same || one, at);
+    if (same) morph(same, one);
+  }
+  while (at) {
+    const rest = at;
+    at = at.nextSibling;
+    rest.remove();
+  }
 }
 
-function find(region, { href, action, text, index }) {
-  const all = [...region.querySelectorAll("a, button, input, select, summary")];
-  if (href) return all.find((one) => one.getAttribute("href") === href);
-  if (action) return all.find((one) => one.form?.getAttribute("action") === action && one.textContent === text);
-  return all[index];
+/** What an element is about: rows and entries of lists are known by their first link. */
+function key(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return "";
+  return node.id || (node.matches("tr, li") && node.querySelector("a[href]")?.getAttribute("href")) || "";
 }

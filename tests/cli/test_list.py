@@ -124,8 +124,8 @@ def test_json_holds_every_field_of_a_job_and_hides_its_environment(queuectl: Pro
     assert job["env"] == {"TOKEN": "***"}
     fields = (
         "id command argv state queue priority effective_priority attempts runs crashes max_retries backoff_base timeout "
-        "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env tags "
-        "depends_on unique_key cron held reason log limits secrets"
+        "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error last_output "
+        "worker cwd env tags depends_on unique_key cron batch key array_index held reason log limits secrets"
     )
     assert list(job) == fields.split()
 

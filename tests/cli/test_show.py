@@ -62,6 +62,7 @@ def test_history_and_the_end_of_the_output_are_shown(queuectl: Program, start_wo
         "signal",
         "error",
         "outcome",
+        "last_output",
         "cpu_user_ms",
         "cpu_system_ms",
         "max_rss_bytes",

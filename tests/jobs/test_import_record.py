@@ -197,6 +197,8 @@ NAMES = [
     "limits",
     "usage",
     "secrets",
+    "last_output",
+    "fingerprint",
 ]
 
 

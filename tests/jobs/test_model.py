@@ -58,8 +58,8 @@ JOB = Job(
 def test_a_job_shows_every_field_of_the_contract_in_its_order() -> None:
     contract = (
         "id command argv state queue priority effective_priority attempts runs crashes max_retries backoff_base timeout "
-        "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env "
-        "tags depends_on unique_key cron held reason log limits"
+        "run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error last_output worker "
+        "cwd env tags depends_on unique_key cron batch key array_index held reason log limits"
     )
     added = ["secrets"]
     shown = JOB.to_dict()
@@ -68,6 +68,11 @@ def test_a_job_shows_every_field_of_the_contract_in_its_order() -> None:
     assert shown["run_at"] == "2026-01-02T03:04:05.678Z"
     assert (shown["tags"], shown["depends_on"], shown["started_at"], shown["argv"]) == (["a", "b"], [], None, None)
     assert replace(JOB, command=None, argv=("echo", "hi")).to_dict()["argv"] == ["echo", "hi"]
+
+
+def test_a_job_of_an_array_shows_its_index() -> None:
+    assert replace(JOB, env={"QUEUECTL_ARRAY_INDEX": "7"}).to_dict()["array_index"] == 7
+    assert JOB.to_dict()["array_index"] is None
 
 
 def test_the_environment_of_a_job_is_hidden_by_default() -> None:
@@ -99,7 +104,7 @@ def test_a_run_shows_every_field_of_the_contract() -> None:
         log_to=None,
     )
     shown = run.to_dict()
-    contract = "number worker host pid started_at finished_at duration_ms exit_code signal error outcome"
+    contract = "number worker host pid started_at finished_at duration_ms exit_code signal error outcome last_output"
     used = "cpu_user_ms cpu_system_ms max_rss_bytes read_bytes written_bytes peak_memory_bytes"
     assert list(shown) == [*contract.split(), *used.split()]
     assert {shown[name] for name in used.split()} == {None}

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import queuectl.filelock
+import queuectl.logs.reader
 import queuectl.logs.rotation
 import queuectl.logs.writer
 import queuectl.maintenance.adoption
@@ -41,6 +42,7 @@ def installed(stage: Stage, pool: Pool) -> Iterator[None]:
     stand_ins: list[tuple[Any, str, Any]] = [
         (queuectl.filelock, "os", files),
         (queuectl.filelock, "fcntl", Locks(stage)),
+        (queuectl.logs.reader, "os", quiet_files),
         (queuectl.logs.writer, "os", files),
         (queuectl.logs.rotation, "os", files),
         (queuectl.process.journal, "os", files),

@@ -54,13 +54,15 @@ class Hands:
         age: float = 0,
         duration: float = 0,
         log: tuple[int | None, int | None] = (0, 0),
+        last_output: str | None = None,
     ) -> Exchange:
         settled = settlement(claim, outcome)
         span = (None, None) if settled.ending is None else log  # without a run there is no output
-        return self.store.claims.exchange(self.name, ends=[End(claim, settled, PID, age, duration, *span)])
+        end = End(claim, settled, PID, age, duration, *span, last_output=last_output)
+        return self.store.claims.exchange(self.name, ends=[end])
 
-    def run(self, outcome: Outcome = OK, *, duration: float = 0) -> Claim:
+    def run(self, outcome: Outcome = OK, *, duration: float = 0, last_output: str | None = None) -> Claim:
         """Claim the next job and end it."""
         claim = self.claim_one()
-        self.end(claim, outcome, age=duration, duration=duration)
+        self.end(claim, outcome, age=duration, duration=duration, last_output=last_output)
         return claim

@@ -21,7 +21,7 @@ from queuectl.jobs.outcome import (
 )
 from queuectl.jobs.states import State
 from queuectl.store.store import Store
-from queuectl.store.types import End, Start
+from queuectl.store.types import End, Filter, Start
 from queuectl.units import to_ms
 from tests.clock import FakeClock
 from tests.factories import new_job, settlement, unknown_claim
@@ -61,6 +61,39 @@ def test_every_kind_of_end_is_written_to_the_job_and_its_history(
     assert (run.outcome, run.exit_code, run.signal, run.error) == (ending, exit_code, signal, job.error)
     assert (job.error is None) == (error is None)
     assert job.error is None or job.error.startswith(error or "")
+
+
+def test_the_last_output_of_each_run_is_kept_with_its_end(store: Store, worker: Hands, clock: FakeClock) -> None:
+    store.enqueue([new_job("a", max_retries=5, backoff_base=1)])
+    seen = []
+    for line in ("first", None, "Fehler: \u00fc \N{CROSS MARK} '\"\\", "last"):
+        claim = worker.claim_one()
+        seen.append(store.get("a").last_output)  # none while it runs
+        worker.end(claim, BAD, last_output=line)
+        assert (store.get("a").last_output, store.history("a")[-1].last_output) == (line, line)
+        clock.advance(60)
+    assert seen == [None] * 4
+    assert [run.last_output for run in store.history("a")] == [
+        "first",
+        None,
+        "Fehler: \u00fc \N{CROSS MARK} '\"\\",
+        "last",
+    ]
+    assert [run.last_output for _, runs in store.export(Filter(), history=True) for run in runs][::3] == [
+        "first",
+        "last",
+    ]
+    # A claim that is given back shows the run before it again.
+    worker.end(worker.claim_one(), GivenBack("no slot"))
+    assert store.get("a").last_output == "last"
+
+
+def test_a_run_that_is_cancelled_keeps_its_last_output(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a")])
+    claim = worker.claim_one()
+    store.cancel("a")
+    worker.end(claim, Exited(1), last_output="working")
+    assert (store.get("a").state, store.get("a").last_output) == (State.CANCELLED, "working")
 
 
 def test_times_of_a_run_are_kept_to_the_millisecond(store: Store, worker: Hands, clock: FakeClock) -> None:

@@ -190,8 +190,8 @@ _JSON_FIELDS: Final = _global("--json", metavar="[FIELD,…]", help="Print JSON,
 # The fields that list, show and enqueue can print.
 _FIELDS: Final = (
     "id command argv state queue priority effective_priority attempts runs crashes max_retries backoff_base timeout"
-    " run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error worker cwd env"
-    " tags depends_on unique_key cron held reason log limits secrets history output duplicate"
+    " run_at created_at updated_at started_at finished_at duration_ms wait_ms exit_code signal error last_output worker"
+    " cwd env tags depends_on unique_key cron batch key array_index held reason log limits secrets history output duplicate"
 )
 JOB_FIELDS: Final = frozenset(_FIELDS.split())
 

@@ -38,6 +38,7 @@ class ImportedRun(NamedTuple):
     signal: int | None
     error: str | None
     ending: str
+    last_output: str | None = None
     usage: tuple[int, ...] | None = None  # a Usage
 
 
@@ -91,6 +92,7 @@ class ImportRecord(NamedTuple):
     limits: PackedLimits | None = None
     usage: tuple[int, ...] | None = None  # of the latest run
     secrets: tuple[str, ...] = ()
+    last_output: str | None = None
 
 
 def pack_record(record: ImportRecord) -> str:
@@ -181,7 +183,7 @@ def _text(value: object, name: str) -> str:
 
 _RUN_FIELDS: Final[dict[str, Reader]] = {
     "number": _integer(1, MAX_COUNT),
-    **dict.fromkeys(("worker", "host", "error"), _text),
+    **dict.fromkeys(("worker", "host", "error", "last_output"), _text),
     **dict.fromkeys(("pid", *Usage._fields), _large_count),
     **dict.fromkeys(("started_at", "finished_at"), _time),
     "duration_ms": _duration_ms,
@@ -246,13 +248,16 @@ _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "exit_code": ("exit_code", _signed),
     "error": ("error", _text),
     "error_message": ("error", _text),
+    "last_output": ("last_output", _text),
     "worker": ("worker", _text),
     "locked_by": ("worker", _text),
     "hooks": ("hooks", parse_hooks),
     "limits": ("limits", parse_limits),
     "cron": ("cron", read.schedule),
     "history": ("history", parse_history),
-    **dict.fromkeys(("reason", "log", "output", "stdout_log", "waiting_time", "locked_at"), ("", read.ignored)),
+    **dict.fromkeys(
+        ("array_index", "reason", "log", "output", "stdout_log", "waiting_time", "locked_at"), ("", read.ignored)
+    ),
 }
 
 
@@ -304,6 +309,7 @@ def _build_record(parsed: dict[str, Any], defaults: Defaults) -> ImportRecord:
         "exit_code": 0 if was is State.COMPLETED else parsed.get("exit_code"),
         "signal": parsed.get("signal"),
         "error": REQUEUED_ERROR if is_running else _error(was, parsed),
+        "last_output": parsed.get("last_output"),
     }
     latest, earlier = _with_history(latest, known, was=was)
     run_at = parsed.get("run_at", updated if was is State.FAILED else created)

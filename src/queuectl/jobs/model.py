@@ -19,7 +19,7 @@ from queuectl.jobs.resources import Usage, usage_to_dict
 from queuectl.jobs.spec import NewJob as NewJob
 from queuectl.jobs.spec import PackedHooks, PackedLimits
 from queuectl.jobs.states import State
-from queuectl.units import iso, to_json, to_seconds
+from queuectl.units import ARRAY_INDEX_VARIABLE, iso, to_json, to_seconds
 
 HIDDEN_VALUE: Final = "***"  # replaces values of `env` in output
 
@@ -68,6 +68,7 @@ class Run:
     log_from: int | None
     log_to: int | None
     usage: Usage | None = None  # None: unknown
+    last_output: str | None = None  # see logs/last_line.py
 
     def to_dict(self) -> dict[str, Any]:
         return {**{name: to_json(getattr(self, name)) for name in _RUN_FIELDS}, **usage_to_dict(self.usage)}
@@ -122,6 +123,13 @@ class Job:
     hooks: PackedHooks | None = None  # webhooks, see webhooks/rules.py
     limits: PackedLimits | None = None  # resource limits of a run, see jobs/resources.py
     secrets: tuple[str, ...] = ()  # names only, see secrets/rules.py
+    last_output: str | None = None  # the last line that the latest run printed
+
+    @property
+    def array_index(self) -> int | None:
+        """None: it is not of an array."""
+        index = self.env.get(ARRAY_INDEX_VARIABLE)
+        return None if index is None else int(index)
 
     @property
     def timeout(self) -> float | None:
@@ -149,8 +157,8 @@ class Job:
 _JOB_FIELDS: Final = (
     *("id", "command", "argv", "state", "queue", "priority", "effective_priority", "attempts", "runs", "crashes"),
     *("max_retries", "backoff_base", "timeout", "run_at", "created_at", "updated_at", "started_at", "finished_at"),
-    *("duration_ms", "wait_ms", "exit_code", "signal", "error", "worker", "cwd", "env", "tags", "depends_on"),
-    *("unique_key", "cron", "held", "reason", "log", "limits", "secrets"),
+    *("duration_ms", "wait_ms", "exit_code", "signal", "error", "last_output", "worker", "cwd", "env", "tags"),
+    *("depends_on", "unique_key", "cron", "batch", "key", "array_index", "held", "reason", "log", "limits", "secrets"),
 )
 _job_values: Final = attrgetter(*_JOB_FIELDS)
 

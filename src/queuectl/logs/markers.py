@@ -12,6 +12,7 @@ from typing import Final
 from queuectl.clock import stamp
 from queuectl.jobs.outcome import Ending
 
+LOST: Final = b" bytes could not be written: "
 MAX_MARKER_BYTES: Final = 8 * 1024  # far more than any: the name of a worker and a reason are short
 
 
@@ -50,7 +51,12 @@ def gone_line(count: int, limit: bytes) -> bytes:
 
 def lost_line(count: int, problem: str) -> bytes:
     """In place of output that could not be written."""
-    return b"--- %d bytes could not be written: %b ---\n" % (count, problem.encode("utf-8", "replace"))
+    return b"--- %d%b%b ---\n" % (count, LOST, problem.encode("utf-8", "replace"))
+
+
+def is_lost_line(line: bytes) -> bool:
+    """Whether it looks like one; a job may print such a line, too."""
+    return line.startswith(b"--- ") and LOST in line and line.endswith(b" ---\n")
 
 
 _stamp = lru_cache(maxsize=2)(stamp)  # several markers are written within a millisecond

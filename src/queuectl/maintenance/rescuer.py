@@ -16,6 +16,7 @@ from queuectl.events import JobRescued, Sink
 from queuectl.filelock import Lock, is_held, mark_of, take_lock
 from queuectl.jobs.model import Claim, Worker
 from queuectl.jobs.outcome import settle_lost
+from queuectl.logs.last_line import last_line, read_last_output
 from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
 from queuectl.maintenance.adoption import Adopter, adoptable, hand_over, journal_of
@@ -251,20 +252,27 @@ class Rescue:
     def _end_log(self, claim: Claim) -> Span:
         if claim.parents and self._is_here:
             remove_folder(claim.log, claim.run)
+        if not self._is_here:
+            return Span(None, None, self._stored_last_output(claim))
         if (record := self._record(claim.token)) is None:
             return Span(None, None)
         log_from = record.log_from if record.exit is None else record.exit.log_from
         if log_from is None:  # it has printed nothing
             return Span(None, None)
         if record.exit is not None and record.exit.log_to is not None:
-            return Span(log_from, record.exit.log_to)
+            return Span(log_from, record.exit.log_to, read_last_output(claim, log_from, record.exit.log_to))
         settlement = settle_lost(claim, self._settings.max_crashes)
         now_ms, limit = self._clock.now_ms(), self._settings.log_limit
         try:
             log_to = end_log(claim.log, log_from, settlement, duration=None, now_ms=now_ms, limit=limit)
         except OSError:  # it cannot be written: the job is worth more than the last line of its log
-            return Span(log_from, None)
-        return Span(log_from, log_to)
+            log_to = None
+        return Span(log_from, log_to, read_last_output(claim, log_from, log_to))
+
+    def _stored_last_output(self, claim: Claim) -> str | None:
+        """Of a run on another host: from what its worker has stored, which may be a part."""
+        data = b"".join(piece.data for piece in self._store.output(claim.id, claim.run))
+        return last_line(data, is_cut=False, has_secrets=bool(claim.secrets))
 
     def _remove_files(self) -> None:
         if self._lock is None:  # it may come back, or we are about to take its place

@@ -58,10 +58,6 @@ def export_jobs(
         if job.first_is_free:
             # Only exported: without it, import would reduce the number of attempts by one.
             value["first_attempt_is_free"] = True
-        if job.batch is not None:
-            value["batch"] = job.batch
-        if job.key is not None:
-            value["key"] = job.key
         if job.places is not None:
             value["places"] = job.places
         if job.hooks:

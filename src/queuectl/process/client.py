@@ -69,7 +69,7 @@ class Started(NamedTuple):
 class RunExit(NamedTuple):
     """How a run ended. `reason`: why it was terminated, None: it ended by itself. `log_from`, `log_to`: its output in the log, None if it
     has printed nothing; `log_to` also if the END marker could not be written. `duration` None: unknown. `log_problem`: why some of its output
-    or the END marker could not be written."""
+    or the END marker could not be written. `last_line`: that it printed, None if it is not known, as for an adopted run, or blank."""
 
     how: Exited | Signalled
     duration: float | None
@@ -78,6 +78,7 @@ class RunExit(NamedTuple):
     report: ResourceReport = NO_REPORT
     reason: str | None = None
     log_problem: str = ""
+    last_line: str | None = None
 
 
 class Processes(Protocol):
@@ -402,7 +403,8 @@ class SupervisorClient:
         undelivered = self._undelivered.pop(ended["token"], None)
         reason = ended["reason"] or undelivered
         log_from, log_to, problem = ended.get("log_from"), ended.get("log_to"), ended.get("log_problem", "")
-        self._exits[child] = RunExit(how, ended["duration"], log_from, log_to, report, reason, problem)
+        last_line = ended.get("last_line")
+        self._exits[child] = RunExit(how, ended["duration"], log_from, log_to, report, reason, problem, last_line)
         self._unseen.add(child)
 
     # ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────

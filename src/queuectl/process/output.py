@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from queuectl.clock import SystemClock
+from queuectl.logs.last_line import OutputTail
 from queuectl.logs.markers import lost_line
 from queuectl.logs.writer import LogWriter
 
@@ -35,7 +36,18 @@ Secrets = Sequence[tuple[str, bytes]]  # by name
 class RunOutput:
     """The reading end of the pipe of one run, and its log."""
 
-    __slots__ = ("dropped", "fd", "is_announced", "is_open", "problem", "redactor", "retry_at", "token", "writer")
+    __slots__ = (
+        "dropped",
+        "fd",
+        "is_announced",
+        "is_open",
+        "problem",
+        "redactor",
+        "retry_at",
+        "tail",
+        "token",
+        "writer",
+    )
 
     def __init__(self, token: str, fd: int, writer: LogWriter, redactor: Redactor | None) -> None:
         self.token = token
@@ -47,6 +59,11 @@ class RunOutput:
         self.dropped = 0  # bytes that could not be written and that the log does not mention yet
         self.problem = ""
         self.retry_at = 0.0
+        self.tail = OutputTail()
+
+    @property
+    def last_line(self) -> str | None:
+        return self.tail.last_line(has_secrets=self.redactor is not None)
 
     def note_failure(self, exc: OSError) -> None:
         self.problem = exc.strerror or str(exc)
@@ -159,6 +176,7 @@ class OutputCollector:
             self._write(output, output.redactor.feed(b"", is_last=True))
 
     def _write(self, output: RunOutput, data: bytes) -> None:
+        output.tail.add(data)
         now = self._clock.monotonic()
         if output.dropped and now < output.retry_at:
             output.dropped += len(data)

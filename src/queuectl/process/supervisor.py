@@ -398,6 +398,8 @@ class Supervisor:
         ended: Message = {"token": run.token, "code": code, "signal": number, "duration": duration, "reason": reason}
         if run.output.writer.log_from is not None:
             ended |= {"log_from": run.exit.log_from, "log_to": log_to}
+        if (last_line := run.output.last_line) is not None:
+            ended["last_line"] = last_line
         if run.output.problem and (run.output.dropped or log_to is None):
             ended["log_problem"] = run.output.problem
         if report.usage is not None:

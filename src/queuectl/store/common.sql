@@ -54,7 +54,7 @@ select exists (select 1 from queuectl.webhook_outbox)
 
 -- name: history
 -- The runs of a job except the one that is stored in the job's row.
-select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+select number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage, last_output
   from queuectl.runs
  where job = :seq
  order by number
@@ -62,7 +62,7 @@ select number, worker, host, pid, started_at, finished_at, duration_ms, exit_cod
 -- name: latest_run
 -- The run that is stored in the job's row, if there is one: running, or ended and not archived.
 select runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
-       coalesce(ending, 'running'), log_from, log_to, usage
+       coalesce(ending, 'running'), log_from, log_to, usage, last_output
   from queuectl.jobs
  where seq = :seq
    and (state = 'processing' or ending is not null)

@@ -135,7 +135,8 @@ def with_latest_run(row: Row, job: Job, earlier: Iterable[Run], *, history: bool
     # Without the position of its output, which is not exported.
     times = (job.started_at, job.finished_at, job.duration_ms, job.exit_code, job.signal, job.error)
     outcome = Ending.RUNNING if ending is None else Ending(ending)
-    latest = Run(job.runs, job.worker or "", host or "", pid, *times, outcome, None, None, rows.read_usage(usage))
+    output = None, None, rows.read_usage(usage), job.last_output
+    latest = Run(job.runs, job.worker or "", host or "", pid, *times, outcome, *output)
     return Exported(job, [*earlier, latest])
 
 

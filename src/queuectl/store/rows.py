@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from queuectl.jobs.dependencies import parse_dependencies
+from queuectl.jobs.fingerprint import fingerprint
 from queuectl.jobs.model import Claim, Job, Run, Worker
 from queuectl.jobs.outcome import Ending, Exited, Settlement, Signalled, settle_cancelled
 from queuectl.jobs.priority import Ageing, Standing, effective_priority
@@ -28,7 +29,7 @@ JOB_COLUMNS: Final = (
     "seq, id, command, argv, state, queue, priority, effective_priority, eligible_at, missed, attempts, runs, crashes,"
     " max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,"
     " duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,"
-    " places, hooks, limits, secrets, depends_on"
+    " places, hooks, limits, secrets, last_output, depends_on"
 )
 # Columns that `claim` reads in addition to those of `ready`.
 CLAIM_FIELDS: Final = ("key", "depends_on", "hooks", "limits", "secrets")
@@ -54,7 +55,7 @@ def job(row: Row, present: Present) -> Job:
         seq, id_, command, argv, state_, queue, priority, frozen_priority, eligible_at, missed, attempts, runs, crashes,
         max_retries, first_is_free, backoff_base, timeout_ms, run_at, created_at, updated_at, started_at, finished_at,
         duration_ms, wait_ms, exit_code, signal, error, worker, cwd, env, tags, unique_key, held, log, cron, batch, key,
-        places, hooks, limits, secrets, depends_on, waits_for,
+        places, hooks, limits, secrets, last_output, depends_on, waits_for,
     ) = row  # fmt: skip
     state = State(state_)
     if frozen_priority is None:
@@ -86,7 +87,7 @@ def job(row: Row, present: Present) -> Job:
         {} if env is None else json.loads(env), tuple(json.loads(tags)) if tags != "[]" else (), unique_key, bool(held), why,
         log, cron, batch, key, places,
         depends_on=() if depends_on is None else parse_dependencies(json.loads(depends_on)),
-        hooks=_loads(hooks), limits=_loads(limits), secrets=_tuple_or(secrets, ()),
+        hooks=_loads(hooks), limits=_loads(limits), secrets=_tuple_or(secrets, ()), last_output=last_output,
     )  # fmt: skip
 
 
@@ -150,8 +151,8 @@ def by_key(found: Iterable[Row]) -> dict[tuple[str, str], list[str]]:
 
 
 def run(row: Row) -> Run:
-    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, start, end, usage = row
-    ended = (duration, exit_code, signal, error, Ending(ending), start, end, read_usage(usage))
+    number, worker, host, pid, started, finished, duration, exit_code, signal, error, ending, *output, usage, last = row
+    ended = (duration, exit_code, signal, error, Ending(ending), *output, read_usage(usage), last)
     return Run(number, worker, host, pid, _moment(started), _moment(finished), *ended)
 
 
@@ -193,6 +194,7 @@ class Settled(NamedTuple):
     exit_code: int | None
     signal: int | None
     error: str | None
+    fingerprint: str | None
 
 
 class RunResult(NamedTuple):
@@ -204,17 +206,19 @@ class RunResult(NamedTuple):
     pid: int | None
     log_from: int | None
     log_to: int | None
+    last_output: str | None = None
     usage: str | None = None
     log: str | None = None
 
 
-def settled(claim: Claim, settlement: Settlement, *, now: int, is_cancel: bool) -> Settled:
+def settled(claim: Claim, settlement: Settlement, *, last_output: str | None, now: int, is_cancel: bool) -> Settled:
     waits, retry_in = settlement.state in WAITING, settlement.retry_in_ms
     return Settled(
         claim.seq, claim.token, int(is_cancel), str(settlement.state),
         None if settlement.ending is None else str(settlement.ending), int(waits), int(waits and retry_in == 0),
         now + retry_in if settlement.state is State.FAILED else None, settlement.attempts, settlement.crashes,
         settlement.exit_code, settlement.signal, settlement.error,
+        fingerprint(settlement.state, settlement.error, last_output),
     )  # fmt: skip
 
 
@@ -223,7 +227,8 @@ def run_result(end: End, *, now: int) -> RunResult:
     # As a JSON list: no query selects by these numbers.
     usage = None if end.usage is None else f"[{','.join(map(str, end.usage.known))}]"
     log = _log_of(end.claim, end.log_from)
-    return RunResult(started_at, started_at + duration, duration, end.pid, end.log_from, end.log_to, usage, log)
+    output = end.log_from, end.log_to, end.last_output
+    return RunResult(started_at, started_at + duration, duration, end.pid, *output, usage, log)
 
 
 def lost_result(claim: Claim, span: Span, *, now: int) -> RunResult:

@@ -17,6 +17,7 @@ from queuectl.errors import BatchDiffers
 from queuectl.errors.jobs import ParentNotFound
 from queuectl.jobs.audit import Act
 from queuectl.jobs.dependencies import DependencyState, evaluate, orphan_error
+from queuectl.jobs.fingerprint import fingerprint
 from queuectl.jobs.import_record import ImportRecord
 from queuectl.jobs.model import Job
 from queuectl.jobs.priority import Ageing, Standing, rank
@@ -121,6 +122,8 @@ _COLUMNS: Final = [
     "limits",
     "usage",
     "secrets",
+    "last_output",
+    "fingerprint",
 ]
 
 
@@ -136,6 +139,7 @@ def import_row(record: ImportRecord, *, seq: int, now_ms: int, ageing: Ageing) -
     for name in ("argv", "env", "depends_on", "hooks", "limits", "usage", "secrets"):
         values[name] = json.dumps(values[name]) if values[name] else None
     values["tags"] = json.dumps(record.tags)
+    values["fingerprint"] = fingerprint(record.state, record.error, record.last_output)
     return tuple(values[column] for column in _COLUMNS)
 
 

@@ -148,6 +148,7 @@ class End(NamedTuple):
     log_from: int | None
     log_to: int | None
     usage: Usage | None = None  # None: not measured
+    last_output: str | None = None
     by: Actor | None = None  # the user of the worker, for the audit entry if its policy refused the job
 
 
@@ -186,10 +187,11 @@ class LastHeartbeat(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The output of a run in a log, as offsets."""
+    """The output of a run in a log, as offsets, and its last line."""
 
     log_from: int | None
     log_to: int | None
+    last_output: str | None = None
 
 
 class Rescued(NamedTuple):

@@ -29,6 +29,7 @@ from queuectl.jobs.outcome import (
 )
 from queuectl.jobs.resources import ResourceReport, exceeded_limit
 from queuectl.jobs.retry import RetryPolicy
+from queuectl.logs.last_line import read_last_output
 from queuectl.logs.parent_logs import remove_folder
 from queuectl.logs.writer import end_log
 from queuectl.process.client import RunExit
@@ -192,7 +193,7 @@ class Completer(list[End]):
         log_to = None
         with contextlib.suppress(OSError):  # the job is worth more than the last line of its log
             log_to = self._end_log(claim, log_from, settle_lost(claim, self.settings.max_crashes))
-        return Span(log_from, log_to)
+        return Span(log_from, log_to, read_last_output(claim, log_from, log_to))
 
     def remove(self, tokens: Collection[str]) -> None:  # type: ignore[override] # ends are known by their tokens
         """The store has these."""
@@ -224,7 +225,10 @@ class Completer(list[End]):
                 self._context.emit(StoreTrouble(problem, is_retried=False))
         if ended is not None and ended.log_problem:
             self._context.emit(StoreTrouble(f"cannot write {claim.log}: {ended.log_problem}", is_retried=False))
-        self.append(End(claim, settlement, pid, began, duration, log_from, log_to, usage))
+        last_output = None if ended is None else ended.last_line
+        if last_output is None:
+            last_output = read_last_output(claim, log_from, log_to)
+        self.append(End(claim, settlement, pid, began, duration, log_from, log_to, usage, last_output))
 
     def _end_log(
         self, claim: Claim, log_from: int, settlement: Settlement, *, duration: float | None = None

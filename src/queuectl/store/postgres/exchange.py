@@ -363,7 +363,7 @@ def _settle_query(ends: Sequence[End], *, worker: str, now: int) -> Query:
 def _end_row(
     claim: Claim, settlement: Settlement, result: rows.RunResult, *, now: int, is_cancel: bool
 ) -> dict[str, Any]:
-    row = rows.settled(claim, settlement, now=now, is_cancel=is_cancel)
+    row = rows.settled(claim, settlement, last_output=result.last_output, now=now, is_cancel=is_cancel)
     webhooks = outbox_rows(claim, settlement, now_ms=now) if claim.hooks else None
     return {**row._asdict(), **result._asdict(), "webhooks": webhooks}
 

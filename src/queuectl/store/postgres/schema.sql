@@ -99,6 +99,10 @@ create table queuectl.jobs (
     usage text,
     -- The names of its secrets, see secrets/rules.py. Null: none. The values are never stored.
     secrets text,
+    -- The last line that the latest run printed, see logs/last_line.py. Null: none.
+    last_output text,
+    -- Equal for failures of the same kind, see jobs/fingerprint.py. Null: the latest run did not fail.
+    fingerprint text collate "C",
     check ((command is null) <> (argv is null)),
     check ((token is not null) = (state = 'processing')),
     check (ending is null or token is null),
@@ -152,6 +156,7 @@ create table queuectl.runs (
     log_to bigint,
     token text not null,
     usage text,
+    last_output text,
     primary key (job, number)
 ) with (autovacuum_vacuum_insert_scale_factor = 0.05);
 

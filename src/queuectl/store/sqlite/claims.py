@@ -278,7 +278,8 @@ class SqliteClaims(Claims):
     def _write_end(
         self, claim: Claim, settlement: Settlement, result: rows.RunResult, at: Moment, transitions: Transitions
     ) -> bool:
-        row = rows.settled(claim, settlement, now=at.now, is_cancel=settlement.event is Event.CANCEL)
+        is_cancel = settlement.event is Event.CANCEL
+        row = rows.settled(claim, settlement, last_output=result.last_output, now=at.now, is_cancel=is_cancel)
         parameters = (*row, *result, at.now, at.last_seq, int(isinstance(at.ageing, ByEnqueues)))
         # Not `returning`: SQLite would fill a temporary table, a quarter of the time of the statement.
         if self._db.execute(SETTLE, parameters) == 0:

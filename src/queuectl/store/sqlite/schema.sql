@@ -86,6 +86,10 @@ create table jobs (
     usage text,
     -- The names of its secrets, see secrets/rules.py. Null: none. The values are never stored.
     secrets text,
+    -- The last line that the latest run printed, see logs/last_line.py. Null: none.
+    last_output text,
+    -- Equal for failures of the same kind, see jobs/fingerprint.py. Null: the latest run did not fail.
+    fingerprint text,
     check ((command is null) <> (argv is null)),
     check ((token is not null) = (state = 'processing')),
     check (ending is null or token is null),
@@ -128,6 +132,7 @@ create table runs (
     log_from integer,
     log_to integer,
     usage text,
+    last_output text,
     primary key (job, number)
 ) strict, without rowid;
 

@@ -45,10 +45,10 @@ selected as (
 archived as (
     insert into queuectl.runs (
         job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from,
-        log_to, token, usage
+        log_to, token, usage, last_output
     )
     select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from,
-           log_to, last_token, usage
+           log_to, last_token, usage, last_output
       from selected
      where ending is not null
 ),
@@ -91,6 +91,8 @@ update queuectl.jobs
        log_from = null,
        log_to = null,
        usage = null,
+       last_output = null,
+       fingerprint = null,
        updated_at = greatest(%(now)s, selected.created_at)
   from selected, present
  where jobs.seq = selected.seq
@@ -503,6 +505,7 @@ with restored as (
            log_from = earlier.log_from,
            log_to = earlier.log_to,
            usage = earlier.usage,
+           last_output = earlier.last_output,
            wait_ms = case when jobs.runs > 1 then wait_ms end
       from unnest(%(seqs)s::bigint[], %(tokens)s::text[], %(runs)s::integer[]) as input (seq, token, run)
       left join queuectl.runs as earlier

@@ -53,6 +53,8 @@ written as (
            log_from = coalesce(input.log_from, jobs.log_from),
            log_to = input.log_to,
            usage = input.usage,
+           last_output = input.last_output,
+           fingerprint = input.fingerprint,
            updated_at = greatest(%(now)s, created_at)
       from present,
            json_to_recordset(%(ends)s::json) as input (
@@ -60,7 +62,7 @@ written as (
                state text, ending text, waits boolean, is_due boolean, retry_at bigint,
                attempts integer, crashes integer, exit_code integer, signal integer, error text,
                started_at bigint, finished_at bigint, duration_ms bigint, pid bigint, log_from bigint, log_to bigint,
-               log text, usage text, webhooks json
+               log text, usage text, last_output text, fingerprint text, webhooks json
            )
      where jobs.seq = input.seq
        and jobs.token = input.token
@@ -113,10 +115,10 @@ select ending
 -- overwritten. (`claim` does the same for the jobs it claims.)
 insert into queuectl.runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
-    token, usage
+    token, usage, last_output
 )
 select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
-       last_token, usage
+       last_token, usage, last_output
   from queuectl.jobs
  where seq = any(%(seq)s)
    and ending is not null
@@ -176,7 +178,7 @@ returning at, job, run, event, url, origin
 
 -- name: histories
 -- The runs of some jobs except those that are stored in the jobs' rows.
-select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage, last_output
   from queuectl.runs
  where job = any(%(seqs)s)
  order by job, number
@@ -184,7 +186,7 @@ select job, number, worker, host, pid, started_at, finished_at, duration_ms, exi
 -- name: latest_runs
 -- For some jobs, the run that is stored in the job's row, and the path of its log.
 select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
-       coalesce(ending, 'running'), log_from, log_to, usage
+       coalesce(ending, 'running'), log_from, log_to, usage, last_output
   from queuectl.jobs
  where id = any(%(ids)s)
    and (state = 'processing' or ending is not null)

@@ -52,13 +52,14 @@ copy queuectl.jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, effective_priority, run_at, held, max_retries,
     first_is_free, backoff_base, timeout_ms, cwd, env, tags, unique_key, cron, attempts, runs, crashes, worker, host, pid, started_at,
     finished_at, duration_ms, wait_ms, exit_code, signal, error, ending, created_at, updated_at, batch, key, depends_on, places,
-    hooks, limits, usage, secrets, last_token
+    hooks, limits, usage, secrets, last_output, fingerprint, last_token
 ) from stdin
 
 -- name: import_run
 -- Insert earlier runs of imported jobs, as a stream of rows; the token as in `import_job`.
 copy queuectl.runs (
-    job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, usage, token
+    job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending,
+    last_output, usage, token
 ) from stdin
 
 -- name: rerank

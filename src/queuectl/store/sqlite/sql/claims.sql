@@ -23,6 +23,8 @@ update jobs
        log_from = null,
        log_to = null,
        usage = null,
+       last_output = null,
+       fingerprint = null,
        updated_at = max(:now, created_at)
  where seq = :seq
    and ready = 1
@@ -170,8 +172,8 @@ select queue, wait_ms, count(*)
 -- was archived at the claim, or none. See `drop_earlier`.
 update jobs
    set runs = runs - 1,
-       (worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage) = (
-           select worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+       (worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage, last_output) = (
+           select worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage, last_output
              from runs
             where job = jobs.seq
               and number = jobs.runs - 1

@@ -38,6 +38,8 @@ update jobs
        log_from = coalesce(:log_from, log_from),
        log_to = :log_to,
        usage = :usage,
+       last_output = :last_output,
+       fingerprint = :fingerprint,
        updated_at = max(:now, created_at)
  where seq = :seq
    and token = :token
@@ -48,10 +50,10 @@ update jobs
 -- Copy the latest run of a job, if it has ended and was not copied, to `runs`: the job's row is about to be overwritten.
 insert into runs (
     job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
-    usage
+    usage, last_output
 )
 select seq, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to,
-       usage
+       usage, last_output
   from jobs
  where seq = :seq
    and ending is not null
@@ -119,7 +121,7 @@ returning at, job, run, event, url, origin
 
 -- name: histories
 -- The runs of some jobs except those that are stored in the jobs' rows. In the order of the primary key.
-select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage
+select job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, log_from, log_to, usage, last_output
   from runs
  where job in (select value from json_each(:seqs))
  order by job, number
@@ -127,7 +129,7 @@ select job, number, worker, host, pid, started_at, finished_at, duration_ms, exi
 -- name: latest_runs
 -- For some jobs, the run that is stored in the job's row, and the path of its log.
 select id, log, runs, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error,
-       coalesce(ending, 'running'), log_from, log_to, usage
+       coalesce(ending, 'running'), log_from, log_to, usage, last_output
   from jobs
  where id in (select value from json_each(:ids))
    and (state = 'processing' or ending is not null)

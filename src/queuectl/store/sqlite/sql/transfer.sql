@@ -35,18 +35,20 @@ insert into jobs (
     seq, id, command, argv, state, queue, ready, priority, rank, eligible_at, effective_priority, run_at, held, max_retries,
     first_is_free, backoff_base, timeout_ms, cwd, env, tags, unique_key, cron, attempts, runs, crashes, worker, host, pid, started_at,
     finished_at, duration_ms, wait_ms, exit_code, signal, error, ending, created_at, updated_at, batch, key, depends_on, places,
-    hooks, limits, usage, secrets
+    hooks, limits, usage, secrets, last_output, fingerprint
 )
 values (
-    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?
 )
 
 -- name: import_run
 -- Insert an earlier run of an imported job.
 insert into runs (
-    job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending, usage
+    job, number, worker, host, pid, started_at, finished_at, duration_ms, exit_code, signal, error, ending,
+    last_output, usage
 )
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: rerank
 -- The SQL version of `rank` in jobs/priority.py, for all jobs that wait or may wait again. Runs once, when `ageing` changes. In

@@ -18,7 +18,7 @@ from queuectl.text import is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.actions import VERBS, Selection, Verb
-from queuectl.web.pages.render import Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
+from queuectl.web.pages.render import Fields, Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50
@@ -121,12 +121,19 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "limits": [(size, with_query("/jobs", [*chosen.pairs, *_view(sort, size)])) for size in LIMITS],
         "since_choices": SINCE,
         "verbs": [verb for verb in VERBS.values() if not where.states or where.states & verb.action.able],
-        "verbs_of": lambda job: " ".join(verb.name for verb in VERBS.values() if verb.fits(job)),
-        "now": from_ms(reads.now_ms()),
-        "allowed": lambda job: allowed_failures(job.max_retries, first_is_free=job.first_is_free),
+        **_table(reads),
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
     return View("jobs.html", "Jobs", values)
+
+
+def _table(reads: Reads) -> dict[str, Any]:
+    """What the table of jobs needs besides its headers."""
+    return {
+        "now": from_ms(reads.now_ms()),
+        "allowed": lambda job: allowed_failures(job.max_retries, first_is_free=job.first_is_free),
+        "verbs_of": lambda job: " ".join(verb.name for verb in VERBS.values() if verb.fits(job)),
+    }
 
 
 def _headers(reads: Reads, where: Filter, chosen: Selection, order: tuple[Sort, bool], limit: int) -> list[Header]:
@@ -212,6 +219,10 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
         "count": reads.count(DEAD),
         "groups": groups,
         "grouped": MAX_DEAD_GROUPED,
+        "chosen": Selection(Fields([("state", State.DEAD.value)])),
+        "view": [],
+        "headers": [Header(column, None, None) for column in _COLUMNS[State.DEAD]],
+        **_table(reads),
         "latest": list(reads.jobs(DEAD, sort=Sort.FINISHED, limit=MAX_LATEST_DEAD)),
     }
     return View("dlq.html", "Dead jobs", values)

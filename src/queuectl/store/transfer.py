@@ -75,56 +75,12 @@ TABLES: Final = (
 
 
 # In the order of `import_job`.
-_COLUMNS: Final = [
-    "seq",
-    "id",
-    "command",
-    "argv",
-    "state",
-    "queue",
-    "ready",
-    "priority",
-    "rank",
-    "eligible_at",
-    "effective_priority",
-    "run_at",
-    "held",
-    "max_retries",
-    "first_is_free",
-    "backoff_base",
-    "timeout_ms",
-    "cwd",
-    "env",
-    "tags",
-    "unique_key",
-    "cron",
-    "attempts",
-    "runs",
-    "crashes",
-    "worker",
-    "host",
-    "pid",
-    "started_at",
-    "finished_at",
-    "duration_ms",
-    "wait_ms",
-    "exit_code",
-    "signal",
-    "error",
-    "ending",
-    "created_at",
-    "updated_at",
-    "batch",
-    "key",
-    "depends_on",
-    "places",
-    "hooks",
-    "limits",
-    "usage",
-    "secrets",
-    "last_output",
-    "fingerprint",
-]
+_COLUMNS: Final = (
+    "seq id command argv state queue ready priority rank eligible_at effective_priority run_at held max_retries "
+    "first_is_free backoff_base timeout_ms cwd env tags unique_key cron attempts runs crashes worker host pid "
+    "started_at finished_at duration_ms wait_ms exit_code signal error ending created_at updated_at batch key "
+    "depends_on places hooks limits usage secrets last_output fingerprint"
+).split()
 
 
 def import_row(record: ImportRecord, *, seq: int, now_ms: int, ageing: Ageing) -> Row:

@@ -80,7 +80,7 @@ _COLUMNS: Final = (
     "first_is_free backoff_base timeout_ms cwd env tags unique_key cron attempts runs crashes worker host pid "
     "started_at finished_at duration_ms wait_ms exit_code signal error ending created_at updated_at batch key "
     "depends_on places hooks limits usage secrets last_output fingerprint"
-).split()
+)
 
 
 def import_row(record: ImportRecord, *, seq: int, now_ms: int, ageing: Ageing) -> Row:
@@ -96,7 +96,7 @@ def import_row(record: ImportRecord, *, seq: int, now_ms: int, ageing: Ageing) -
         values[name] = json.dumps(values[name]) if values[name] else None
     values["tags"] = json.dumps(record.tags)
     values["fingerprint"] = fingerprint(record.state, record.error, record.last_output)
-    return tuple(values[column] for column in _COLUMNS)
+    return tuple(values[column] for column in _COLUMNS.split())
 
 
 def edge_rows(record: ImportRecord, present: Mapping[str, ParentState]) -> Iterator[EdgeRow]:

@@ -26,7 +26,8 @@ from queuectl.errors import store as store_errors
 from queuectl.store.open import open_store
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.tui.app import Top
-from queuectl.tui.screens import KEYS, JobScreen
+from queuectl.tui.job_screen import JobScreen
+from queuectl.tui.screens import KEYS
 from queuectl.web.api.streams import Feed
 from queuectl.web.app import OPERATIONS, document, make_app
 from queuectl.web.auth import AuthConfig, Right, Token, Tokens

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -105,3 +106,49 @@ def test_a_terminal_that_is_closed_without_a_signal_ends_top(queuectl: Program, 
     terminal.wait_for("pending 1")
     terminal.close()
     terminal.process.wait(timeout=20)
+
+
+def test_on_a_terminal_a_live_log_can_be_scrolled_and_searched(
+    queuectl: Program, home: Path, start_worker: StartWorker
+) -> None:
+    start_worker()
+    script = "i=0; while :; do i=$((i+1)); echo line $i; [ $i -lt 200 ] || sleep 0.05; done"
+    job = queuectl("enqueue", script, check=0).out.strip()
+    terminal = Terminal(home, "top")
+    terminal.wait_for("processing")
+    terminal.type("l")
+    terminal.wait_for(f"Log of {job}")
+    wait_until(lambda: terminal.read() and "line 210" in terminal.shown, what="the live log")
+    terminal.type("g")
+    terminal.wait_for("scrolled")  # in the border
+    wait_until(lambda: terminal.read() and re.search(r"line 2\b", terminal.shown), what="the first lines")
+    seen = len(terminal.shown)
+    terminal.type("/")
+    terminal.wait_for("Search the log")
+    terminal.type("line 150\r")
+    wait_until(
+        lambda: terminal.read() and re.search(r"line 15[1-9]\b", terminal.shown[seen:]),
+        what="the line that is searched",
+    )
+    terminal.wait_for("1 of 1 line")
+    # New lines are printed meanwhile: the view stays where it is.
+    assert not re.search(r"line 2\d\d\b", terminal.shown[seen:])
+    terminal.type("\x03")
+    assert terminal.end() == 0
+
+
+def test_on_a_terminal_a_queue_is_paused_only_after_a_question(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "true", check=0)
+    terminal = Terminal(home, "top")
+    terminal.wait_for("pending 1")
+    terminal.type("p")
+    terminal.wait_for("Pause the queue default?")
+    terminal.type("n")
+    assert queuectl("queue", "list", "--json", check=0).json[0]["paused"] is False
+    terminal.type("p")
+    wait_until(lambda: terminal.read() and terminal.shown.count("Pause the queue") == 2, what="the question again")
+    terminal.type("y")
+    terminal.wait_for("paused the queue default")
+    assert queuectl("queue", "list", "--json", check=0).json[0]["paused"] is True
+    terminal.type("q")
+    assert terminal.end() == 0

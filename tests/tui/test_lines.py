@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from queuectl.tui.log_pane import MAX_LINE_LENGTH, MAX_LINES, LineSplitter, safe
 from queuectl.tui.view_model import Rate
-from queuectl.tui.widgets import MAX_LINE_LENGTH, MAX_LINES, LineSplitter, safe
 
 
 @pytest.mark.parametrize(

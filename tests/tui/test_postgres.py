@@ -9,11 +9,12 @@ import pytest
 
 from queuectl.client import Queue
 from queuectl.jobs.states import State
-from queuectl.tui.screens import JobScreen, Prompt
-from queuectl.tui.widgets import LogPane
+from queuectl.tui.job_screen import JobScreen
+from queuectl.tui.log_pane import LogPane
+from queuectl.tui.screens import Prompt
 from tests.postgres import FragileServer, fragile_server
 from tests.program import WorkerProcess
-from tests.tui.view import play, rows_of, states_of, text_of, view
+from tests.tui.view import lines_of, play, rows_of, states_of, text_of, view
 from tests.wait import until
 
 
@@ -49,7 +50,7 @@ def test_a_job_is_seen_followed_and_cancelled_and_another_found_and_held(
             await pilot.press("l")
             await until(lambda: isinstance(app.screen, JobScreen), what="the log")
             log = app.screen.query_one(LogPane)
-            await until(lambda: any("hello" in line.text for line in log.lines), what="what it printed")
+            await until(lambda: any("hello" in line for line in lines_of(log)), what="what it printed")
             await pilot.press("escape", "c", "y")
             await until(lambda: states_of(app).get(job) == "cancelled", what="the job to be cancelled")
             await pilot.press("slash")

@@ -21,11 +21,12 @@ from queuectl.paths import store_file
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.tui.app import Top
-from queuectl.tui.screens import Confirm, Help, JobScreen, Prompt
-from queuectl.tui.widgets import MAX_LINES, LogPane
+from queuectl.tui.job_screen import JobScreen
+from queuectl.tui.log_pane import MAX_LINES, LogPane
+from queuectl.tui.screens import Confirm, Help, Menu, Prompt
 from tests.factories import new_job
 from tests.program import WorkerProcess
-from tests.tui.view import play, rows_of, states_of, text_of, view
+from tests.tui.view import lines_of, play, rows_of, states_of, text_of, titles_of, view
 from tests.wait import until
 
 StartWorker = Callable[..., WorkerProcess]
@@ -41,7 +42,7 @@ def test_a_home_without_a_store_is_shown_and_not_made(home: Path) -> None:
     async def scene() -> None:
         async with view(home) as (app, pilot):
             await until(lambda: "No jobs yet" in text_of(app, "#states"), what="the empty page")
-            await pilot.press("c", "r", "h", "p", "plus", "minus", "l", "enter", "s")
+            await pilot.press("c", "r", "h", "p", "plus", "minus", "l", "enter", "e", "d")
             assert text_of(app, "#say")
 
     play(scene)
@@ -65,7 +66,7 @@ def test_queues_workers_and_jobs_are_shown(home: Path, queue: Queue, start_worke
             assert rows_of(app, "#queues")["default"] == ["default", "0", "1", "3 100/m"]
             assert rows_of(app, "#workers")["anna"][:2] == ["anna", "1/2"]
             assert rows_of(app, "#jobs")[later][3] == "7"
-            assert "2" in text_of(app, "#title")
+            assert titles_of(app, "#jobs") == ("Jobs", "1 of 2")
 
     play(scene)
 
@@ -78,7 +79,7 @@ def test_calls_are_counted_only_where_their_queue_is_looked_at(home: Path, queue
     async def scene() -> None:
         async with view(home) as (app, _):
             await until(lambda: states_of(app), what="the job to be shown")
-            assert text_of(app, "#title") == "JOBS  1"
+            assert titles_of(app, "#jobs") == ("Jobs", "1 of 1")
 
     play(scene)
 
@@ -166,10 +167,14 @@ def test_a_queue_is_paused_and_resumed_and_its_jobs_chosen(home: Path, queue: Qu
         async with view(home) as (app, pilot):
             await until(lambda: len(states_of(app)) == 2, what="the jobs")
             await pilot.press("p")  # that of the job
+            await until(lambda: isinstance(app.screen, Confirm), what="the question")
+            await pilot.press("n")
+            assert queue.queues()[0]["paused"] is False
+            await pilot.press("p", "y")
             await until(lambda: rows_of(app, "#queues")["aa"][3] == "paused", what="the pause")
-            await pilot.press("shift+tab", "shift+tab", "down", "p")
+            await pilot.press("shift+tab", "shift+tab", "down", "p", "y")
             await until(lambda: rows_of(app, "#queues")["bb"][3] == "paused", what="the other pause")
-            await pilot.press("p")
+            await pilot.press("p", "y")
             await until(lambda: rows_of(app, "#queues")["bb"][3] == "", what="the queue to go on")
             await pilot.press("enter")
             await until(lambda: list(states_of(app)) == [there], what="only its jobs")
@@ -190,8 +195,10 @@ def test_jobs_are_found_by_text_id_and_state(home: Path, queue: Queue) -> None:
             await until(lambda: isinstance(app.screen, Prompt), what="the line")
             await pilot.press(*"mail", "enter")
             await until(lambda: list(states_of(app)) == [mail, gone], what="those with the text")
-            assert "text: mail" in text_of(app, "#title")
-            await pilot.press("s", "s")
+            assert "text: mail" in titles_of(app, "#jobs")[0]
+            await pilot.press("s")
+            await until(lambda: isinstance(app.screen, Menu), what="the states")
+            await pilot.press("p")
             await until(lambda: list(states_of(app)) == [mail], what="the pending one of them")
             await pilot.press("escape", "slash", *wake[:9], "enter")
             await until(lambda: list(states_of(app)) == [wake], what="that of the id")
@@ -203,9 +210,9 @@ def test_a_line_that_is_typed_is_enqueued(home: Path) -> None:
     async def scene() -> None:
         async with view(home) as (app, pilot):
             await until(lambda: text_of(app, "#states"), what="the page")
-            await pilot.press("e", "escape")
+            await pilot.press("n", "escape")
             assert not os.path.exists(home)  # noqa: ASYNC240 - a moment
-            await pilot.press("e", *"echo", "space", *"hi", "enter")
+            await pilot.press("n", *"echo", "space", *"hi", "enter")
             await until(lambda: len(states_of(app)) == 1, what="the job")
 
     play(scene)
@@ -276,12 +283,13 @@ def test_a_job_and_its_log_are_shown_without_terminal_sequences(
             await until(lambda: isinstance(app.screen, JobScreen), what="the job's page")
             await until(lambda: text_of(app, "#partial") == "half", what="the line that has begun")
             await until(lambda: "processing" in text_of(app, "#facts"), what="the facts")
-            lines = app.screen.query_one(LogPane).lines
-            assert lines[1].text.rstrip() == "red plain \\x01"
-            assert any(part.style and part.style.color and part.style.color.number == 1 for part in lines[1])
+            pane = app.screen.query_one(LogPane)
+            assert pane.row_text(1) == "red plain \\x01"
+            line = pane.render_line(1)
+            assert any(part.style and part.style.color and part.style.color.number == 1 for part in line)
             go.touch()
             await until(
-                lambda: any(line.text.startswith("half done") for line in app.screen.query_one(LogPane).lines),
+                lambda: any(line.startswith("half done") for line in lines_of(app.screen.query_one(LogPane))),
                 what="the rest",
             )
             await until(lambda: "completed" in text_of(app, "#facts"), what="the end")
@@ -307,13 +315,13 @@ class Printing(NamedTuple):
     @property
     def top(self) -> str:
         """The first line on the screen."""
-        return self.pane.lines[self.pane.scroll_offset.y].text.rstrip()
+        return self.pane.row_text(self.pane.scroll_offset.y)
 
     async def print_to(self, last: int) -> None:
         (self.home / "new").write_text(str(last))
         (self.home / "new").rename(self.home / "last")
         wanted = [f"line {last}"]  # there are no lines before the first output
-        await until(lambda: [line.text.rstrip() for line in self.pane.lines[-1:]] == wanted, what=wanted[0])
+        await until(lambda: lines_of(self.pane)[-1:] == wanted, what=wanted[0])
         await self.pilot.pause()
 
 
@@ -381,7 +389,7 @@ def test_a_live_log_keeps_the_lines_on_the_screen_when_it_drops_its_oldest(
             await until(lambda: log.pane.scroll_y == log.pane.scroll_target_y, what="the view to scroll up")
             seen = log.top
             await log.print_to(MAX_LINES + 500)
-            assert len(log.pane.lines) == MAX_LINES
+            assert log.pane.row_count == MAX_LINES
             assert log.top == seen
 
     play(scene)

@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from queuectl.tui.app import Top
+from queuectl.tui.log_pane import LogPane
 from queuectl.tui.widgets import Rows
 
 
@@ -35,6 +36,17 @@ def text_of(app: Top, name: str) -> str:
 def rows_of(app: Top, name: str) -> dict[str, list[str]]:
     table = app.screen_stack[0].query_one(name, Rows)
     return {row.key: [cell.plain for cell in row.cells] for row in table._rows}
+
+
+def lines_of(pane: LogPane) -> list[str]:
+    """The rows of a log."""
+    return [pane.row_text(row) for row in range(pane.row_count)]
+
+
+def titles_of(app: Top, name: str) -> tuple[str, str]:
+    """The texts in the upper and the lower border of a pane."""
+    pane = app.screen_stack[0].query_one(name)
+    return str(pane._border_title or ""), str(pane._border_subtitle or "")
 
 
 def states_of(app: Top) -> dict[str, str]:

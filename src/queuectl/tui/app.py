@@ -1,46 +1,64 @@
-"""The application of `queuectl top`: layout, refresh loop and key bindings."""
+"""The application of `queuectl top`: layout, refresh loop and navigation."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Final, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Container, Horizontal, Vertical
 from textual.filter import NoColor
-from textual.widgets import Footer
+from textual.timer import Timer
+from textual.widgets import ContentSwitcher, Footer, Static
 
 from queuectl.clock import Cancelled, SystemClock
-from queuectl.errors import QueuectlError, Unavailable
+from queuectl.errors import JobNotFound, QueuectlError, ScheduleNotFound, Unavailable
 from queuectl.jobs.model import Job
-from queuectl.jobs.states import WAITING, State, is_final
+from queuectl.jobs.states import WAITING, State
+from queuectl.store.types import Filter, Sort
 from queuectl.text import escape_control
 from queuectl.tui import view_model
-from queuectl.tui.screens import Confirm, Help, JobScreen, Prompt
-from queuectl.tui.session import JobFilter, Page, Session, Snapshot, StoreThreads, has_changed, read_page, read_snapshot
-from queuectl.tui.view_model import Rate
-from queuectl.tui.widgets import Line, Rows
+from queuectl.tui.job_commands import JobCommands
+from queuectl.tui.job_list import JobFilter, ListOrder
+from queuectl.tui.job_screen import JobScreen
+from queuectl.tui.job_table import JobTable
+from queuectl.tui.panes import BatchTable, QueueTable, ScheduleTable, WorkerTable, schedule_preview
+from queuectl.tui.screens import Confirm, Help, Prompt
+from queuectl.tui.session import Session, Snapshot, StoreThreads, has_changed, read_detail, read_snapshot
+from queuectl.tui.view_model import Rate, Trend
+from queuectl.tui.widgets import Line
 
+T = TypeVar("T")
 STDIN: Final = 0
 POLL_SECONDS: Final = 0.25  # between checks for changes
 REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
 REST_FACTOR: Final = 5  # pause this many times the duration of a refresh, so that it does not slow down workers
-# The order of the states for the key `s`: the most important ones first.
-_STATES: Final = (
-    None,
-    State.PROCESSING,
-    State.PENDING,
-    State.FAILED,
-    State.DEAD,
-    State.BLOCKED,
-    State.COMPLETED,
-    State.CANCELLED,
-)
+PREVIEW_SECONDS: Final = 0.1  # after the last move of the cursor
+PREVIEW_BYTES: Final = 16_384  # of a log
+# Terminals that are large enough for a preview of the log, beside or below the list.
+BESIDE_COLUMNS: Final = 150
+BELOW_ROWS: Final = 34
+
+TABS: Final = {
+    "jobs": "Jobs",
+    "dead": "Dead",
+    "schedules": "Schedules",
+    "workers": "Workers",
+    "batches": "Batches",
+    "queues": "Queues",
+}
+_PREVIEWS: Final = ("log", "details", "none")
+_HINT: Final = """No jobs yet.
+
+Press n to enqueue a command, or type in another terminal:
+
+    queuectl enqueue 'echo hello'
+    queuectl worker start"""
 
 
 class Top(App[None]):
@@ -48,21 +66,14 @@ class Top(App[None]):
     TITLE = "queuectl top"
     ENABLE_COMMAND_PALETTE = False
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (18, "-middle"), (36, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (15, "-short"), (28, "-middle"), (36, "-tall")]  # noqa: RUF012
     BINDINGS = [  # noqa: RUF012 - as textual declares it
+        Binding("n", "enqueue", "new"),
+        Binding("v", "preview", "view", show=False),
         Binding("question_mark", "help", "help", key_display="?"),
         Binding("q", "quit", "quit"),
-        Binding("l", "log", "log"),
-        Binding("c", "cancel", "cancel"),
-        Binding("r", "retry", "retry"),
-        Binding("h", "hold", "hold"),
-        Binding("p", "pause", "pause"),
-        Binding("plus,equals_sign", "priority(1)", "prio", key_display="+-"),
-        Binding("minus", "priority(-1)", "later", show=False),
-        Binding("e", "enqueue", "add"),
-        Binding("slash", "filter", "find", key_display="/"),
-        Binding("s", "state", "state"),
-        Binding("escape", "everything", "all jobs", show=False),
+        *(Binding(str(number), f"tab('{tab}')", tab, show=False) for number, tab in enumerate(TABS, 1)),
+        Binding("escape", "leave", "back", show=False),
         Binding("ctrl+c", "quit", "quit", show=False, priority=True),
         Binding("ctrl+z", "suspend_process", "suspend", show=False, priority=True),
     ]
@@ -74,24 +85,45 @@ class Top(App[None]):
             self._filters.append(NoColor())
         self.theme = "ansi-dark"
         self.threads = StoreThreads(home, db)
-        self.filter = JobFilter()
+        self.snapshot: Snapshot | None = None
+        self._commands = JobCommands(self)
         self._clock = SystemClock()
-        self._rate = Rate()
-        self._snapshot: Snapshot | None = None
-        self._page = Page(JobFilter(), [], 0)
+        self._rate, self._depth = Rate(), Trend()
         self._wake = asyncio.Event()
+        self._preview_mode = _PREVIEWS[0]
+        self._preview_timer: Timer | None = None
+        self._is_loaded = False
         # Kept as attributes instead of queried: results may arrive while the view is closing.
-        self._head_line, self._state_line, self._title_line = Line(id="head"), Line(id="states"), Line(id="title")
-        self._queue_rows, self._worker_rows, self._job_rows = Rows(id="queues"), Rows(id="workers"), Rows(id="jobs")
+        self._head_line, self._state_line, self._tab_line = Line(id="head"), Line(id="states"), Line(id="tabs")
+        self._panels = (QueueTable(id="queues", is_panel=True), WorkerTable(id="workers", is_panel=True))
+        self._lists = {
+            "jobs": JobTable(id="jobs", title="Jobs", base=JobFilter(), order=ListOrder()),
+            "dead": JobTable(id="dead", title="Dead jobs", base=JobFilter(State.DEAD), order=ListOrder(Sort.FINISHED)),
+        }
+        self._tables: dict[str, JobTable | ScheduleTable | WorkerTable | BatchTable | QueueTable] = {
+            **self._lists,
+            "schedules": ScheduleTable(id="schedules"),
+            "workers": WorkerTable(id="all-workers", is_panel=False),
+            "batches": BatchTable(id="batches"),
+            "queues": QueueTable(id="all-queues", is_panel=False),
+        }
+        self._switcher = ContentSwitcher(id="content", initial="tab-jobs")
+        self._preview = Line(id="preview")
 
     def compose(self) -> ComposeResult:
         yield self._head_line
         yield self._state_line
-        with Horizontal(id="lines"):
-            yield self._queue_rows
-            yield self._worker_rows
-        yield self._title_line
-        yield self._job_rows
+        yield self._tab_line
+        yield Static(Text(_HINT), id="hint")
+        with Container(id="body"):
+            with self._switcher:
+                for tab, table in self._tables.items():
+                    with Vertical(id=f"tab-{tab}"):
+                        if tab == "jobs":
+                            with Horizontal(id="panels"):
+                                yield from self._panels
+                        yield table
+            yield self._preview
         yield Line(id="problem")
         yield Line(id="say")
         yield Footer(compact=True, show_command_palette=False)
@@ -99,7 +131,7 @@ class Top(App[None]):
     def on_mount(self) -> None:
         for number in (signal.SIGTERM, signal.SIGHUP):  # to restore the terminal
             asyncio.get_running_loop().add_signal_handler(number, self.exit)
-        self._job_rows.focus()
+        self._tables["jobs"].focus()
         self.run_worker(self._watch(), group="watch")
 
     def on_resize(self) -> None:
@@ -124,7 +156,7 @@ class Top(App[None]):
                 # Also during a pause: a missing database has to be reported at once.
                 is_due = await self.threads.reads.ask(has_changed) or is_due
                 began = self._clock.monotonic()
-                if self._page.filter != self.filter or ((is_due or began >= due_at) and began >= rest_until):
+                if self._is_behind or ((is_due or began >= due_at) and began >= rest_until):
                     await self.refresh_all()
                     ended, is_due = self._clock.monotonic(), False
                     due_at, rest_until = ended + REFRESH_SECONDS, ended + REST_FACTOR * (ended - began)
@@ -141,46 +173,58 @@ class Top(App[None]):
                 pass  # poll again
         self.exit()
 
+    @property
+    def _is_behind(self) -> bool:
+        return not self._is_loaded or (self.tab in self._lists and self._lists[self.tab].is_behind)
+
     def _has_terminal(self) -> bool:
         """Not after it was closed without a signal to us: then textual would read its end in a busy loop."""
         return self.is_headless or os.isatty(STDIN)
 
+    def wake(self) -> None:
+        """Refresh at once."""
+        self._wake.set()
+
     async def refresh_all(self) -> None:
         """Read and show everything. The counts are shown before the list, which may take longer. Raises Unavailable."""
         snapshot = await self.threads.reads.ask(read_snapshot)
-        self._snapshot = snapshot
+        self.snapshot, self._is_loaded = snapshot, True
         if snapshot is not None:
-            self._rate.see(self._clock.monotonic(), snapshot.completed)
+            now = self._clock.monotonic()
+            self._rate.see(now, snapshot.completed)
+            self._depth.see(now, sum(snapshot.status.states[state.value] for state in WAITING))
         self._show()
-        job_filter = self.filter
-        self._page = await self.threads.reads.ask(lambda session: read_page(session, job_filter))
-        self._show()
+        await self._tables[self.tab].load()
         if isinstance(self.screen, JobScreen):
             await self.screen.refresh_job()
+        else:
+            await self._load_preview()
 
     def _show(self) -> None:
-        snapshot, width = self._snapshot, self.screen_stack[0].size.width if self.screen_stack else 0
+        width = self.screen_stack[0].size.width if self.screen_stack else 0
         if not width:
             return
+        snapshot, main = self.snapshot, self.screen_stack[0]
+        main.set_class(snapshot is None and self._is_loaded, "-empty")
+        self._place_preview()
         if snapshot is None:
             self._head_line.put(Text("queuectl", style="bold"))
-            self._state_line.put(Text("No jobs yet. Press e to add one.", style="dim"))
+            self._state_line.put(Text("No jobs yet. Press n to add one." if self._is_loaded else "", style="dim"))
         else:
-            self._head_line.put(view_model.head(snapshot, str(self._rate), width))
-            self._state_line.put(view_model.states(snapshot, width))
-            self._queue_rows.present(
-                view_model.queue_columns(self._queue_rows.size.width - 1),
-                [view_model.queue_row(one) for one in snapshot.queues],
-            )
-            self._worker_rows.present(
-                view_model.worker_columns(self._worker_rows.size.width - 1),
-                [view_model.worker_row(one, snapshot.now_ms) for one in snapshot.workers],
-            )
-        self._title_line.put(view_model.title(self._page, snapshot))
-        columns = view_model.job_columns(width - 1)
-        self._job_rows.present(
-            columns, [view_model.job_row(job, self._page.now_ms, columns) for job in self._page.jobs]
-        )
+            self._head_line.put(view_model.head(snapshot, str(self._rate), self._rate.bars(), width))
+            self._state_line.put(view_model.states(snapshot, self._depth.values(), width))
+            for panel in self._panels:
+                panel.draw()
+        counts = {"dead": self.state_counts().get(State.DEAD, 0)}
+        more = Text()
+        if main.has_class("-low") and self.tab in self._lists:  # there is no border with a title
+            more = self._lists[self.tab].title_text()
+        self._tab_line.put(view_model.tabs(TABS, self.tab, counts, more=more, width=width))
+        self._tables[self.tab].draw()
+
+    def state_counts(self) -> dict[State, int]:
+        states: Mapping[str, int] = self.snapshot.status.states if self.snapshot else {}
+        return {State(state): count for state, count in states.items()}
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -196,139 +240,207 @@ class Top(App[None]):
                 line.put(Text(message))
                 line.set_class(error is not None, "-shown")
 
-    def act(self, work: Callable[[Session], str], *, takes_long: bool = False) -> None:
-        """Run an action in a thread and report its result. `work` returns the message."""
+    def act(
+        self, work: Callable[[Session], str], *, takes_long: bool = False, then: Callable[[], None] = lambda: None
+    ) -> None:
+        """Run an action in a thread and report its result. `work` returns the message. `then` runs after success."""
         ask = self.threads.act_apart if takes_long else self.threads.actions.ask
-        self.run_worker(self._act(ask(work)), group="act")
+        self.run_worker(self._act(ask(work), then), group="act")
 
-    async def _act(self, asked: Coroutine[None, None, str]) -> None:
+    async def _act(self, asked: Coroutine[None, None, str], then: Callable[[], None]) -> None:
         try:
             self.say(await asked)
+            then()
         except Cancelled:
             return
         except QueuectlError as error:
-            self.say(f"{error.message} ({error.hint})", style="bold yellow")
-        self._wake.set()
+            self._say_error(error)
+        self.wake()
 
-    # ── actions, which report their results in the line below the jobs ──────────────────────────────────────────────────
+    async def ask(self, work: Callable[[Session], T]) -> T | None:
+        """The result of a query for a question; None if it failed, which is reported."""
+        try:
+            return await self.threads.reads.ask(work)
+        except Cancelled:
+            return None
+        except QueuectlError as error:
+            self._say_error(error)
+            return None
 
-    def action_cancel(self) -> None:
-        if (job := self._selected()) is None:
-            return
-        if is_final(job.state):
-            self.say(f"cannot cancel {job.id}: it is {job.state.value}", style="bold yellow")
-            return
+    def _say_error(self, error: QueuectlError) -> None:
+        self.say(f"{error.message} ({error.hint})", style="bold yellow")
 
-        def cancel(session: Session) -> str:
-            session.cancel(job.id)
-            return f"cancelled {job.id}"
+    def confirm(
+        self,
+        text: str,
+        about: str,
+        work: Callable[[Session], str],
+        *,
+        takes_long: bool = False,
+        then: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Ask, and run the action if the user agrees."""
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self.say(f"cancelling {job.id}…")
-                self.act(cancel, takes_long=True)
+                self.say(f"{text.rstrip('?')}…")
+                self.act(work, takes_long=takes_long, then=then)
 
-        self.push_screen(Confirm(f"Cancel job {job.id} ({job.state.value})?", view_model.command(job)[:200]), answered)
+        self.push_screen(Confirm(text, about), answered)
 
-    def action_retry(self) -> None:
-        if (job := self._selected()) is not None:
-            self.act(lambda session: f"retried {session.retry(job.id).id}")
+    # ── actions on jobs and queues ──────────────────────────────────────────────────────────────────────────────────────
 
-    def action_hold(self) -> None:
-        if (job := self._selected()) is None:
-            return
-        if job.held and job.state in WAITING:
-            self.act(lambda session: f"released {session.release(job.id).id}")
-        else:
-            self.act(lambda session: f"held {session.hold(job.id).id}")
+    @property
+    def job(self) -> Job | None:
+        """The job on the screen, or under the cursor."""
+        if isinstance(self.screen, JobScreen):
+            return self.screen.job
+        return self._lists[self.tab].job if self.tab in self._lists else None
 
-    def action_priority(self, step: int) -> None:
-        if (job := self._selected()) is None:
-            return
+    @property
+    def target(self) -> Filter | None:
+        """The marked jobs, if there are some and no single job is open."""
+        is_list = self.tab in self._lists and not isinstance(self.screen, JobScreen)
+        return self._lists[self.tab].target if is_list else None
 
-        def change(session: Session) -> str:
-            # From the current priority: the screen may lag behind a user who types fast.
-            edited = session.edit(job.id, priority=session.get(job.id).priority + step)
-            return f"set the priority of {edited.id} to {edited.priority}"
+    def clear_marks(self) -> None:
+        for table in self._lists.values():
+            table.clear_marks()
 
-        self.act(change)
+    def action_job_verb(self, name: str) -> None:
+        self._commands.verb(name)
 
-    def action_pause(self) -> None:
+    def action_job_hold(self) -> None:
+        self._commands.hold()
+
+    def action_job_priority(self, step: int) -> None:
+        self._commands.priority(step)
+
+    def action_job_edit(self) -> None:
+        self._commands.edit()
+
+    def action_job_clone(self) -> None:
+        self._commands.clone()
+
+    def action_copy_id(self) -> None:
+        self._commands.copy_id()
+
+    def action_pause_queue(self) -> None:
         queue = self.queue
         if queue is None:
             self.say("select a job or a queue first", style="bold yellow")
             return
         paused = not self.is_paused(queue)
+        verb = "Pause" if paused else "Resume"
+        about = "No jobs of the queue start until it is resumed. Running jobs continue." if paused else ""
 
         def change(session: Session) -> str:
             session.set_queue(queue, paused=paused)
             return f"{'paused' if paused else 'resumed'} the queue {queue}"
 
-        self.act(change)
+        self.confirm(f"{verb} the queue {queue}?", about, change)
+
+    @property
+    def queue(self) -> str | None:
+        """The queue under the cursor, else that of the selected job."""
+        focused = self.screen.focused
+        if isinstance(focused, QueueTable):
+            return focused.selected
+        return None if (job := self.job) is None else job.queue
+
+    def is_paused(self, queue: str) -> bool:
+        return any(one.rules.paused for one in (self.snapshot.queues if self.snapshot else ()) if one.name == queue)
 
     def action_enqueue(self) -> None:
         def take(command: str | None) -> None:
             if command and command.strip():
                 self.act(lambda session: f"enqueued {session.enqueue(command).id}")
 
-        self.push_screen(Prompt("Shell command to enqueue"), take)
-
-    def _selected(self) -> Job | None:
-        if (job := self.job) is None:
-            self.say("select a job first", style="bold yellow")
-        return job
-
-    # ── selection ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def job(self) -> Job | None:
-        if isinstance(self.screen, JobScreen):
-            return self.screen.job
-        selected = self._job_rows.selected
-        return next((job for job in self._page.jobs if job.id == selected), None)
-
-    @property
-    def queue(self) -> str | None:
-        """The queue under the cursor, else that of the selected job."""
-        focused = self.screen.focused
-        if isinstance(focused, Rows) and focused.id == "queues":
-            return focused.selected
-        return None if (job := self.job) is None else job.queue
-
-    def is_paused(self, queue: str) -> bool:
-        return any(one.rules.paused for one in (self._snapshot.queues if self._snapshot else ()) if one.name == queue)
-
-    def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
-        if event.data_table.id == "jobs":
-            self._open(log_only=False)
-        elif event.data_table.id == "queues":
-            self.set_filter(self.filter._replace(queue=event.row_key.value))
+        self.push_screen(Prompt("Shell command to enqueue", hint="enter: enqueue  esc: back"), take)
 
     # ── navigation ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_filter(self, job_filter: JobFilter) -> None:
-        self.filter = job_filter
-        self._wake.set()
+    @property
+    def tab(self) -> str:
+        return (self._switcher.current or "tab-jobs").removeprefix("tab-")
 
-    def _open(self, *, log_only: bool) -> None:
-        if (job := self.job) is not None and not isinstance(self.screen, JobScreen):
+    def action_tab(self, tab: str) -> None:
+        if isinstance(self.screen, JobScreen):
+            self.pop_screen()
+        self._switcher.current = f"tab-{tab}"
+        self._tables[tab].focus()
+        self._is_loaded = self.snapshot is not None  # the list of this tab is not
+        self.call_after_refresh(self._show)
+        self.wake()
+
+    def list_jobs(self, *, queue: str | None = None, batch: str | None = None) -> None:
+        """Show the jobs of a queue or a batch."""
+        self._lists["jobs"].set_filter(queue=queue, batch=batch)
+        self.action_tab("jobs")
+
+    def open_job(self, job: Job | None, *, log_only: bool) -> None:
+        if job is not None and not isinstance(self.screen, JobScreen):
             self.push_screen(JobScreen(job, log_only=log_only))
-
-    def action_log(self) -> None:
-        self._open(log_only=True)
 
     def action_help(self) -> None:
         self.push_screen(Help())
 
-    def action_state(self) -> None:
-        self.set_filter(self.filter._replace(state=_STATES[(_STATES.index(self.filter.state) + 1) % len(_STATES)]))
+    def action_leave(self) -> None:
+        if self.tab in self._lists:
+            self._lists[self.tab].back()
 
-    def action_filter(self) -> None:
-        def take(text: str | None) -> None:
-            if text is not None:
-                self.set_filter(self.filter._replace(text=text.replace("\0", "").strip()))
+    # ── preview ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-        self.push_screen(Prompt("Filter by command or ID", self.filter.text), take)
+    def action_preview(self) -> None:
+        shown = self._preview_mode if self._preview.display else "none"
+        self._preview_mode = _PREVIEWS[(_PREVIEWS.index(shown) + 1) % len(_PREVIEWS)]
+        main = self.screen_stack[0]
+        main.set_class(self._preview_mode != "none", "-preview")
+        if main.has_class("-low"):
+            self.say("the terminal is too low for a preview: press enter or l", style="bold yellow")
+        self._show()
+        self.on_cursor_moved()
 
-    def action_everything(self) -> None:
-        self.set_filter(JobFilter())
+    def _place_preview(self) -> None:
+        """Beside the list in a wide terminal, else below it; in a small one, only if the user asks for it."""
+        main, size = self.screen_stack[0], self.screen_stack[0].size
+        has_space = size.width >= BESIDE_COLUMNS or size.height >= BELOW_ROWS or main.has_class("-preview")
+        has_content = self.tab in self._lists or self.tab == "schedules"
+        main.set_class(size.width >= BESIDE_COLUMNS, "-beside")
+        self._preview.display = (
+            has_space and has_content and self._preview_mode != "none" and not main.has_class("-low")
+        )
+
+    def on_cursor_moved(self) -> None:
+        """Show the preview of the row that the cursor has stopped on."""
+        if self._preview_timer is not None:
+            self._preview_timer.stop()
+        if self._preview.display:
+            self._preview_timer = self.set_timer(PREVIEW_SECONDS, self._load_preview_now)
+
+    async def _load_preview_now(self) -> None:
+        try:
+            await self._load_preview()
+        except (Cancelled, Unavailable):
+            pass  # the view is closing, or the refresh loop reports it and retries
+
+    async def _load_preview(self) -> None:
+        """Raises Cancelled and Unavailable."""
+        if not self._preview.display:
+            return
+        title, text = "", Text()
+        height = max(1, self._preview.content_size.height)
+        try:
+            if self.tab == "schedules":
+                if (name := self._tables["schedules"].selected) is not None:
+                    title = f"Schedule {name}"
+                    text = await self.threads.reads.ask(lambda session: schedule_preview(session, name))
+            elif (job := self.job) is not None:
+                seen = await self.threads.reads.ask(lambda session: read_detail(session, job.id, output=PREVIEW_BYTES))
+                title = f"{'Log' if self._preview_mode == 'log' else 'Details'} of {job.id}"
+                is_log = self._preview_mode == "log"
+                text = view_model.log_end(seen, height) if is_log else view_model.detail_lines(seen)
+        except (JobNotFound, ScheduleNotFound):
+            text = Text("removed", style="dim")
+        self._preview.border_title = Text(escape_control(title))
+        self._preview.put(text)

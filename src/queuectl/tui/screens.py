@@ -1,48 +1,67 @@
-"""Screens: one job with its log, prompts, confirmations and help."""
+"""Modal screens: confirmations, prompts, forms, menus and help."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
+from textual.events import Key
 from textual.screen import ModalScreen, Screen
-from textual.widgets import Footer, Input, Static
-
-from queuectl.clock import Cancelled
-from queuectl.errors import JobNotFound, Unavailable
-from queuectl.jobs.model import Job
-from queuectl.jobs.states import is_final
-from queuectl.store_threads import StorePool
-from queuectl.tui import view_model
-from queuectl.tui.session import Detail, Session, read_detail
-from queuectl.tui.widgets import Line, LogPane
-
-if TYPE_CHECKING:
-    from queuectl.tui.app import Top
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
 T = TypeVar("T")
 
-
-KEYS: Final = (
-    ("↑ ↓ j k", "select a job, queue or worker"),
-    ("tab", "switch between jobs, queues and workers"),
-    ("enter", "open the job, or show the jobs of the queue"),
-    ("l", "follow the log of the job"),
-    ("c", "cancel the job (asks first)"),
-    ("r", "retry a failed, dead or cancelled job"),
-    ("h", "hold or release a waiting job"),
-    ("+ -", "raise or lower the priority of a waiting job"),
-    ("p", "pause or resume the queue"),
-    ("e", "enqueue a command"),
-    ("/", "filter by command or ID"),
-    ("s", "filter by state (next one)"),
-    ("esc", "go back, or clear the filter"),
-    ("q", "go back, or quit"),
-    ("ctrl+c", "quit immediately"),
-)
+# By the place where they apply. The footer shows the most important ones.
+KEY_GROUPS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "Everywhere": (
+        ("1 … 6", "jobs, dead, schedules, workers, batches, queues"),
+        ("tab", "focus the next pane"),
+        ("n", "enqueue a command"),
+        ("v", "preview: log, details or none"),
+        ("?", "show the keys"),
+        ("esc", "go back; clear marks, then the filter"),
+        ("q", "go back, or quit"),
+        ("ctrl+c", "quit immediately"),
+    ),
+    "Lists": (
+        ("↑ ↓ j k", "move the cursor"),
+        ("PgUp PgDn", "move by a screen"),
+        ("g G", "first or last row (also Home, End)"),
+        ("enter", "open the job, or list the jobs of the row"),
+    ),
+    "Jobs": (
+        ("/", "filter by command or ID"),
+        ("s", "filter by state"),
+        ("o O", "change or reverse the order"),
+        ("space", "mark the job"),
+        ("a A", "mark all loaded jobs or none; all that match"),
+        ("l", "follow the log"),
+        ("c", "cancel (asks)"),
+        ("r", "retry failed, dead or cancelled jobs"),
+        ("h H", "hold or release; release"),
+        ("R", "run now: skip the delay or backoff"),
+        ("d", "purge ended jobs (asks)"),
+        ("e", "edit waiting jobs"),
+        ("C", "clone the job with changes"),
+        ("+ -", "raise or lower the priority"),
+        ("p", "pause or resume the queue (asks)"),
+        ("y", "copy the ID"),
+    ),
+    "Schedules": (("R p d", "run now, pause or resume, remove (asks)"),),
+    "Workers": (("x X R", "stop, stop now, restart (asks)"),),
+    "Queues": (("p", "pause or resume (asks)"),),
+    "Logs": (
+        ("/ n N", "search; next or previous line found"),
+        ("w", "wrap long lines, or scroll sideways"),
+        ("G", "follow the end again"),
+    ),
+}
+KEYS: Final = tuple(pair for group in KEY_GROUPS.values() for pair in group)
 
 
 def close_screen(screen: Screen[T], result: T | None = None) -> None:
@@ -59,10 +78,11 @@ class Confirm(ModalScreen[bool]):
         Binding("n,q,escape,enter,space", "answer(False)", "no"),
     ]
 
-    def __init__(self, question: str, about: str) -> None:
+    def __init__(self, question: str, about: str = "") -> None:
         super().__init__()
+        about = f"{about}\n" if about else ""
         self._words = Text.assemble(
-            (question, "bold"), "\n", about, "\n\n", ("y", "bold"), " yes   ", ("n", "bold"), " no"
+            (question, "bold"), "\n", about, "\n", ("y", "bold"), " yes   ", ("n", "bold"), " no"
         )
 
     def compose(self) -> ComposeResult:
@@ -77,13 +97,13 @@ class Prompt(ModalScreen[str | None]):
 
     BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 - as textual declares it
 
-    def __init__(self, question: str, text: str = "") -> None:
+    def __init__(self, question: str, text: str = "", *, hint: str = "") -> None:
         super().__init__()
-        self._question, self._text = question, text
+        self._question, self._text, self._hint = question, text, hint
 
     def compose(self) -> ComposeResult:
         line = Input(self._text, id="line", select_on_focus=False)
-        line.border_title = self._question
+        line.border_title, line.border_subtitle = Text(self._question), Text(self._hint)
         yield line
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -93,95 +113,113 @@ class Prompt(ModalScreen[str | None]):
         close_screen(self)
 
 
-class Help(ModalScreen[None]):
-    BINDINGS = [Binding("escape,q,question_mark,enter", "leave", "back")]  # noqa: RUF012 - as textual declares it
+class Field(NamedTuple):
+    name: str
+    label: str
+    value: str = ""
+
+
+class Form(ModalScreen[Mapping[str, str] | None]):
+    """Asks for several values. Returns those that were changed, or None for escape."""
+
+    BINDINGS = [  # noqa: RUF012 - as textual declares it
+        Binding("escape", "leave", "back"),
+        Binding("down", "app.focus_next", "next", show=False),
+        Binding("up", "app.focus_previous", "previous", show=False),
+    ]
+
+    def __init__(self, question: str, fields: Sequence[Field]) -> None:
+        super().__init__()
+        self._question, self._fields = question, fields
 
     def compose(self) -> ComposeResult:
-        lines = [Text.assemble((f"{keys:<9}", "bold"), what) for keys, what in KEYS]
+        with VerticalScroll(id="form") as form:
+            form.can_focus = False
+            form.border_title, form.border_subtitle = Text(self._question), "enter: save  esc: back"
+            for field in self._fields:
+                yield Static(Text(field.label, style="dim"))
+                yield Input(
+                    field.value, id=f"field-{field.name.replace('_', '-')}", select_on_focus=False, compact=True
+                )
+
+    def on_input_submitted(self, _: Input.Submitted) -> None:
+        values = [one.value for one in self.query(Input)]
+        changed = {
+            field.name: value.strip()
+            for field, value in zip(self._fields, values, strict=True)
+            if value.strip() != field.value
+        }
+        close_screen(self, changed)
+
+    def action_leave(self) -> None:
+        close_screen(self)
+
+
+class Choice(NamedTuple):
+    key: str
+    label: Text
+    value: str
+
+
+class Menu(ModalScreen[str | None]):
+    """Lets the user choose by a key, or by the arrows and enter. Returns the value, or None for escape."""
+
+    BINDINGS = [  # noqa: RUF012 - as textual declares it
+        Binding("escape,q", "leave", "back"),
+        Binding("j", "down", "down", show=False),
+        Binding("k", "up", "up", show=False),
+    ]
+
+    def __init__(self, question: str, choices: Sequence[Choice], current: str) -> None:
+        super().__init__()
+        self._question, self._choices, self._current = question, choices, current
+
+    def compose(self) -> ComposeResult:
+        options = [Option(Text.assemble((f"{one.key}  ", "bold"), one.label), id=one.key) for one in self._choices]
+        menu = OptionList(*options, id="menu", compact=True)
+        menu.border_title = Text(self._question)
+        yield menu
+
+    def on_mount(self) -> None:
+        values = [one.value for one in self._choices]
+        self.query_one(OptionList).highlighted = values.index(self._current) if self._current in values else 0
+
+    def on_key(self, event: Key) -> None:
+        for one in self._choices:
+            if event.character == one.key:
+                event.stop()
+                close_screen(self, one.value)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        close_screen(self, self._choices[event.option_index].value)
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()
+
+    def action_leave(self) -> None:
+        close_screen(self)
+
+
+class Help(ModalScreen[None]):
+    BINDINGS = [  # noqa: RUF012 - as textual declares it
+        Binding("escape,q,question_mark,enter", "leave", "back"),
+        Binding("j", "scroll(1)", "down", show=False),
+        Binding("k", "scroll(-1)", "up", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        lines = []
+        for name, keys in KEY_GROUPS.items():
+            lines.append(Text(name, style="underline"))
+            lines += [Text.assemble((f"{key:<10}", "bold"), about) for key, about in keys]
         with VerticalScroll(id="dialog"):
             yield Static(Text("\n").join(lines))
 
-    def action_leave(self) -> None:
-        close_screen(self)
-
-
-class JobScreen(Screen[None]):
-    BINDINGS = [  # noqa: RUF012 - as textual declares it
-        Binding("q,escape", "leave", "back"),
-        Binding("l", "log_only", "log"),
-        # Not for one job: hidden, to leave space in the footer.
-        Binding("e", "app.enqueue", "add", show=False),
-        Binding("slash", "pass", "find", show=False),
-        Binding("s", "pass", "state", show=False),
-    ]
-
-    app: Top
-
-    def __init__(self, job: Job, *, log_only: bool) -> None:
-        super().__init__()
-        self.job = job
-        self._log_thread: StorePool[Session] | None = None
-        self._is_followed = False
-        # Kept as attributes instead of queried: results may arrive before the screen is mounted or after it is closed.
-        self._fact_lines, self._partial_line = Line(id="facts"), Line(id="partial")
-        self._log_pane = LogPane(id="log", on_partial=self._show_partial)
-        self.set_class(log_only, "-log-only")
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(id="details"):
-            yield self._fact_lines
-        yield self._log_pane
-        yield self._partial_line
-        yield Line(id="problem")
-        yield Line(id="say")
-        yield Footer(compact=True, show_command_palette=False)
-
-    def on_mount(self) -> None:
-        self._log_pane.focus()
-        self._follow()
-        self.run_worker(self._refresh_at_once(), group="detail")
-
-    def on_unmount(self) -> None:
-        if self._log_thread is not None:
-            self.app.threads.shut(self._log_thread)
-
-    async def _refresh_at_once(self) -> None:
-        try:
-            await self.refresh_job()
-        except (Cancelled, Unavailable):
-            pass  # the view is closing, or the refresh loop reports it and retries
-
-    async def refresh_job(self) -> None:
-        """Read and show the job. Raises Cancelled and Unavailable."""
-        try:
-            seen: Detail = await self.app.threads.reads.ask(lambda session: read_detail(session, self.job.id))
-        except JobNotFound:
-            self._fact_lines.put(Text(f"{self.job.id} was removed"))
-            return
-        self.job = seen.job
-        self._fact_lines.put(view_model.detail_lines(seen))
-        if not self._is_followed and not is_final(seen.job.state):
-            self._follow()  # it was retried
-
-    def _follow(self) -> None:
-        if self._log_thread is None:
-            self._log_thread = self.app.threads.open()
-        self._is_followed = True
-        self.run_worker(self._follow_on(self._log_thread), group="follow", exclusive=True)
-
-    async def _follow_on(self, thread: StorePool[Session]) -> None:
-        await self._log_pane.follow(thread, self.job.id)
-        self._is_followed = False
-
-    def _show_partial(self, line: Text) -> None:
-        self._partial_line.display = bool(line)
-        self._partial_line.put(line)
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def action_leave(self) -> None:
         close_screen(self)
-
-    def action_pass(self) -> None:
-        """Ignore these keys of the main screen."""
-
-    def action_log_only(self) -> None:
-        self.toggle_class("-log-only")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Final, NamedTuple, TypeVar
 
+from queuectl.client_bulk import BulkContext, Selection
 from queuectl.config import host_name
-from queuectl.errors import AmbiguousId, JobNotFound, NotFound, StoreGone
+from queuectl.cron import operations as cron
+from queuectl.cron.operations import ScheduleDetails
+from queuectl.errors import AmbiguousId, JobNotFound, StoreGone
 from queuectl.jobs.model import Job, Run, Worker
-from queuectl.jobs.states import State
 from queuectl.operations import inspect
-from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Status
 from queuectl.operations.queues import QueueView, list_queues
+from queuectl.operations.wait import Progress, all_progress
 from queuectl.store.open import store_path, store_shown
 from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
@@ -32,6 +34,9 @@ class Session(StoreSession):
     def store_name(self) -> str:
         """The address of the database, without its password."""
         return store_shown(self._home, self._db) or store_path(self._home, self._db)
+
+    def selection(self, where: Filter) -> Selection:
+        return Selection(where, BulkContext(self._open_reads, self._open_store, self._clock, self._rescue, self._home))
 
     def find(self) -> Reads | None:
         """The database; None if it does not exist yet. Raises StoreGone if it existed before: an empty screen would be wrong."""
@@ -81,29 +86,6 @@ class StoreThreads:
         wait(list(self._closing), timeout=SHUTDOWN_SECONDS)
 
 
-# The most important states first, with a limit for each. One query per state: there is no index for several states in one order.
-MAX_JOBS_BY_STATE: Final = {
-    State.PROCESSING: 100,
-    State.FAILED: 20,
-    State.PENDING: 40,
-    State.BLOCKED: 10,
-    State.DEAD: 20,
-    State.COMPLETED: 20,
-    State.CANCELLED: 10,
-}
-MAX_JOBS_OF_STATE: Final = 200
-# The oldest jobs of these states are shown, and the latest of all others.
-_OLDEST_FIRST: Final = frozenset({State.PROCESSING, State.FAILED, State.PENDING, State.BLOCKED})
-
-
-class JobFilter(NamedTuple):
-    """The filter for the list of jobs."""
-
-    state: State | None = None
-    queue: str | None = None
-    text: str = ""  # in the command, or the prefix of an ID
-
-
 class Snapshot(NamedTuple):
     store: str
     status: Status
@@ -113,15 +95,10 @@ class Snapshot(NamedTuple):
     now_ms: int
 
 
-class Page(NamedTuple):
-    filter: JobFilter
-    jobs: list[Job]
-    now_ms: int
-
-
 class Detail(NamedTuple):
     job: Job
     history: list[Run]
+    output: str | None  # the end of what the last run has printed, if it was requested
     now_ms: int
 
 
@@ -145,48 +122,25 @@ def read_snapshot(session: Session) -> Snapshot | None:
     )
 
 
-def read_page(session: Session, job_filter: JobFilter) -> Page:
-    reads = session.find()
-    if reads is None:
-        return Page(job_filter, [], 0)
-    found = {job.id: job for job in _jobs(reads, job_filter)}
-    return Page(job_filter, list(found.values()), reads.now_ms())
-
-
-def read_detail(session: Session, job_id: str) -> Detail:
+def read_detail(session: Session, job_id: str, *, output: int = 1) -> Detail:
+    """`output`: how many bytes of its output to read. Raises JobNotFound."""
     reads = session.find()
     if reads is None:
         raise JobNotFound(job_id)
-    # Without output: the log pane shows it.
     try:
-        shown = inspect.show(reads, job_id, host=host_name(), output_limit=1, is_alive=session.is_serving())
+        shown = inspect.show(reads, job_id, host=host_name(), output_limit=output, is_alive=session.is_serving())
     except AmbiguousId:  # it was removed, and its ID is a prefix of others
         raise JobNotFound(job_id) from None
     if shown.job.id != job_id:
         raise JobNotFound(job_id)
-    return Detail(shown.job, shown.history, reads.now_ms())
+    return Detail(shown.job, shown.history, shown.output, reads.now_ms())
 
 
-def _jobs(reads: Reads, job_filter: JobFilter) -> Iterator[Job]:
-    if job_filter.text:
-        yield from _named(reads, job_filter)
-    tally, queue = reads.tally(), job_filter.queue
-    names = inspect.without_webhook_queue(tally) if queue is None else [queue]
-    for state in MAX_JOBS_BY_STATE if job_filter.state is None else [job_filter.state]:
-        if any(tally.get(name, {}).get(state) for name in names):
-            queues = frozenset(() if queue is None else (queue,))
-            text, webhooks = job_filter.text or None, queue is not None
-            where = Filter(frozenset({state}), queues, match=text, includes_webhooks=webhooks)
-            most = MAX_JOBS_BY_STATE[state] if job_filter.state is None else MAX_JOBS_OF_STATE
-            yield from reads.jobs(where, descending=state not in _OLDEST_FIRST, limit=most)
+def read_schedules(session: Session) -> list[ScheduleDetails]:
+    reads = session.find()
+    return [] if reads is None else cron.list_schedules(reads)
 
 
-def _named(reads: Reads, job_filter: JobFilter) -> list[Job]:
-    try:
-        ids = [reads.resolve(job_filter.text)]
-    except AmbiguousId as error:
-        ids = list(error.candidates)
-    except NotFound:
-        return []
-    jobs = find_jobs(reads, ids).values()
-    return [job for job in jobs if job_filter.state in (None, job.state) and job_filter.queue in (None, job.queue)]
+def read_batches(session: Session) -> list[Progress]:
+    reads = session.find()
+    return [] if reads is None else all_progress(reads)

@@ -1,37 +1,27 @@
-"""The data and texts of the view. Text of jobs, queues and errors is escaped here and never parsed as markup."""
+"""The head of the view, the details of a job, and what the preview shows. Text of jobs and errors is escaped here and never parsed as markup."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
 
 from rich.text import Text
 
-from queuectl.jobs.model import Job, Worker
-from queuectl.jobs.queue_limits import rules_to_dict
 from queuectl.jobs.resources import format_limits, format_usage
-from queuectl.jobs.retry import allowed_failures
-from queuectl.jobs.states import WAITING, State
-from queuectl.operations.queues import QueueView
-from queuectl.store.types import Filter
-from queuectl.text import command_line, escape_control, plural
-from queuectl.tui.session import Detail, JobFilter, Page, Snapshot
-from queuectl.units import humanize_duration, humanize_elapsed, humanize_time, to_ms
-
-
-class Column(NamedTuple):
-    label: str
-    width: int  # including the gap after it
-
-
-class Row(NamedTuple):
-    key: str
-    cells: tuple[Text, ...]
-
+from queuectl.jobs.states import State
+from queuectl.text import escape_control, plural
+from queuectl.tui.log_pane import LineSplitter, safe
+from queuectl.tui.session import Detail, Snapshot
+from queuectl.tui.tables import STYLE, attempts, command, format_rate, since, when, with_relative_times
+from queuectl.units import humanize_duration, humanize_elapsed
 
 WINDOW_SECONDS: Final = 60.0
+SPARK_BARS: Final = 20
+_BARS: Final = "▁▂▃▄▅▆▇█"
 MIN_SECONDS: Final = 1.0  # before that, no rate is shown
 
 
@@ -59,40 +49,66 @@ class Rate:
         (began, first), (at, count) = self._seen[0], self._last
         return (count - first) / (at - began) if at - began >= MIN_SECONDS else None
 
+    def bars(self) -> list[float]:
+        """How many were completed in each complete part of the last minute, from the first sample on."""
+        times, part = [at for at, _ in self._seen], WINDOW_SECONDS / SPARK_BARS
+        if not times:
+            return []
+        edges = [part * number for number in range(math.ceil(times[0] / part), int(times[-1] / part) + 1)]
+        totals = [self._seen[bisect_right(times, edge) - 1][1] for edge in edges[-SPARK_BARS - 1 :]]
+        return [float(after - before) for before, after in pairwise(totals)]
+
     def __str__(self) -> str:
         rate = self.per_second
-        if rate is None:
-            return "…"
-        if rate >= 10:
-            return f"{rate:,.0f}/s"
-        return f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.0f}/min"
+        return "…" if rate is None else format_rate(rate)
 
 
-# Every state needs a color. From the palette of the terminal: readable on light and dark backgrounds.
-STYLE: Final = {
-    State.BLOCKED: "magenta",
-    State.PENDING: "yellow",
-    State.PROCESSING: "bold cyan",
-    State.FAILED: "bright_red",
-    State.COMPLETED: "green",
-    State.DEAD: "bold red",
-    State.CANCELLED: "dim",
-}
+class Trend:
+    """A value in the last minute, as bars. Keeps one sample for each bar."""
+
+    def __init__(self) -> None:
+        self._bars: deque[tuple[int, float]] = deque(maxlen=SPARK_BARS)
+
+    def see(self, at: float, value: float) -> None:
+        """`at`: by the monotonic clock. A bar has the last value within its time."""
+        bar = int(at / WINDOW_SECONDS * SPARK_BARS)
+        if self._bars and self._bars[-1][0] == bar:
+            self._bars.pop()
+        self._bars.append((bar, value))
+
+    def values(self) -> list[float]:
+        """From the first sample on; a bar without a sample has the value of the one before."""
+        if not self._bars:
+            return []
+        found, last = dict(self._bars), self._bars[-1][0]
+        values, value = [], 0.0
+        for bar in range(max(self._bars[0][0], last - SPARK_BARS + 1), last + 1):
+            value = found.get(bar, value)
+            values.append(value)
+        return values
+
+
+def sparkline(values: Sequence[float]) -> str:
+    most = max(values, default=0)
+    if not most:
+        return _BARS[0] * len(values)
+    return "".join(_BARS[max(int(value > 0), round(value / most * (len(_BARS) - 1)))] for value in values)
+
+
 MAX_RUNS_SHOWN: Final = 5
 _GAP: Final = "  "
-
-
-def command(job: Job) -> str:
-    return escape_control(command_line(job.command, job.argv))
 
 
 # ── header ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def head(snapshot: Snapshot, rate: str, width: int) -> Text:
+def head(snapshot: Snapshot, rate: str, rates: Sequence[float], width: int) -> Text:
+    """`rates`: the throughput in the last minute, for a sparkline if there is space."""
     live, slots, busy = snapshot.status.workers
     if live:
         right = Text(f"{plural(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
+        if len(rates) > 1 and width >= 90:
+            right.append(f" {sparkline(rates)}", style="green")
     else:
         right = Text("no workers: queuectl worker start", style="bold yellow")
     if snapshot.status.lost:
@@ -105,8 +121,8 @@ def head(snapshot: Snapshot, rate: str, width: int) -> Text:
     return Text.assemble(left, " " * max(2, width - left.cell_len - right.cell_len) if left else "", right)
 
 
-def states(snapshot: Snapshot, width: int) -> Text:
-    """All counts if there is space, else those that are not zero."""
+def states(snapshot: Snapshot, depths: Sequence[float], width: int) -> Text:
+    """All counts if there is space, else those that are not zero. `depths`: how many jobs waited in the last minute."""
     counts = snapshot.status.states
     every = [_state(state, counts[state.value]) for state in State]
     some = [_state(state, counts[state.value]) for state in State if counts[state.value]]
@@ -115,7 +131,12 @@ def states(snapshot: Snapshot, width: int) -> Text:
         line = Text(" ").join(some)
     oldest = snapshot.status.oldest_waiting_ms
     waited = Text(f"{_GAP}oldest {humanize_duration(oldest)}" if oldest is not None else "", style="dim")
-    return Text.assemble(line, waited if line.cell_len + waited.cell_len <= width else "")
+    if line.cell_len + waited.cell_len <= width:
+        line.append_text(waited)
+    chart = Text.assemble((f"{_GAP}waiting ", "dim"), (sparkline(depths), "yellow"))
+    if len(depths) > 1 and line.cell_len + chart.cell_len <= width:
+        line.append_text(chart)
+    return line
 
 
 def _state(state: State, number: int) -> Text:
@@ -123,127 +144,23 @@ def _state(state: State, number: int) -> Text:
     return Text(f"{state.value} {number:,}", style=STYLE[state] if number else "dim")
 
 
-def title(page: Page, snapshot: Snapshot | None) -> Text:
-    job_filter, shown = page.filter, len(page.jobs)
-    line = Text.assemble(("JOBS", "bold"), _GAP, f"{shown:,}")
-    if snapshot is not None and not job_filter.text:
-        where = Filter(
-            queues=frozenset(() if job_filter.queue is None else (job_filter.queue,)), includes_webhooks=False
-        )  # as in the list
-        counted = [queue.states for queue in snapshot.queues if where.has_queue(queue.name)]
-        of = sum(states[state] for states in counted for state in states if job_filter.state in (None, state))
-        line.append(f" of {of:,}" if of > shown else "")
-    for name, value in (("state", job_filter.state), ("queue", job_filter.queue), ("text", job_filter.text)):
-        if value:
-            line.append(f"{_GAP}{name}: {escape_control(str(value))}", style="bold")
-    if job_filter != JobFilter():
-        line.append(f"{_GAP}(esc: clear)", style="dim")
+def tabs(names: Mapping[str, str], current: str, counts: Mapping[str, int], *, more: Text, width: int) -> Text:
+    """The line of tabs: `names` by tab. Short names in a narrow terminal, and only the current one in a very narrow one."""
+    most, line = max(map(len, names.values())), Text()
+    for length in (most, 5, 0):
+        line = Text()
+        for number, (tab, name) in enumerate(names.items(), 1):
+            if not length and tab != current:
+                continue
+            count = f" {counts[tab]:,}" if length == most and counts.get(tab) else ""
+            label = Text(f" {number} {name[: length or most]}{count} ", style="reverse bold" if tab == current else "")
+            label.apply_meta({"@click": f"app.tab('{tab}')"})
+            line.append_text(label)
+        if line.cell_len <= width:
+            break
+    if more and line.cell_len + more.cell_len + 2 <= width:
+        line = Text.assemble(line, _GAP, more)
     return line
-
-
-# ── tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def job_columns(width: int) -> list[Column]:
-    """The least important columns are dropped first in a narrow terminal; the command gets the remaining width."""
-    columns = [Column("ID", 12 if width >= 60 else 9), Column("STATE", 11)]
-    if width >= 70:
-        columns.append(Column("QUEUE", 12 if width >= 100 else 9))
-    if width >= 60:
-        columns.append(Column("PRI", 5))
-    columns.append(Column("WHEN", 9 if width >= 60 else 8))
-    if width >= 90:
-        columns.append(Column("FAILS", 6))
-    rest = width - sum(column.width for column in columns)
-    note = rest * 2 // 5 if width >= 100 else 0
-    columns.append(Column("COMMAND", max(4, rest - note)))
-    if note:
-        columns.append(Column("NOTE", note))
-    return columns
-
-
-def job_row(job: Job, now_ms: int, columns: Sequence[Column]) -> Row:
-    texts = {
-        "ID": escape_control(job.id),
-        "STATE": "held" if job.held and job.state in WAITING else job.state.value,
-        "QUEUE": escape_control(job.queue),
-        "PRI": str(job.priority) if job.priority else "",
-        "WHEN": when(job, now_ms),
-        "FAILS": _attempts(job),
-        "COMMAND": command(job),
-        "NOTE": note(job),
-    }
-    styles = {"STATE": STYLE[job.state], "QUEUE": "dim", "NOTE": "dim"}
-    return Row(job.id, tuple(Text(texts[one.label], style=styles.get(one.label, "")) for one in columns))
-
-
-def when(job: Job, now_ms: int) -> str:
-    """The run time, the waiting time or the time until it is due, or when it ended."""
-    if job.state is State.PROCESSING:
-        return humanize_duration(max(0, now_ms - to_ms(job.started_at))) if job.started_at else "starts"
-    if job.state in WAITING:
-        due = to_ms(job.run_at)
-        return (
-            f"in {humanize_duration(due - now_ms)}"
-            if due >= now_ms + 1000
-            else humanize_duration(max(0, now_ms - to_ms(job.created_at)))
-        )
-    return humanize_time(min(now_ms, to_ms(job.finished_at or job.updated_at)), now_ms)
-
-
-def note(job: Job) -> str:
-    """The worker, the wait reason or the error."""
-    if job.state is State.PROCESSING:
-        return escape_control(job.worker or "")
-    return escape_control(job.reason or job.error or "")
-
-
-def _attempts(job: Job) -> str:
-    return (
-        f"{job.attempts}/{allowed_failures(job.max_retries, first_is_free=job.first_is_free)}" if job.attempts else ""
-    )
-
-
-def queue_columns(width: int) -> list[Column]:
-    numbers = [Column("WAIT", 9), Column("RUN", 6), Column("LIMIT", 14)]
-    return [Column("QUEUE", max(6, width - sum(column.width for column in numbers))), *numbers]
-
-
-def queue_row(queue: QueueView) -> Row:
-    waiting = sum(queue.states[state.value] for state in WAITING)
-    cells = (
-        Text(escape_control(queue.name)),
-        Text(f"{waiting:,}"),
-        Text(f"{queue.states['processing']:,}"),
-        Text("paused", style="bold yellow") if queue.rules.paused else Text(_limit(queue), style="dim"),
-    )
-    return Row(queue.name, cells)
-
-
-def _limit(queue: QueueView) -> str:
-    rules, parts = queue.rules, []
-    if rules.concurrency is not None:
-        parts.append(f"{rules.concurrency}")
-    if rules.per_key is not None:
-        parts.append(f"{rules.per_key}/key")
-    if rules.rate is not None:
-        parts.append(str(rules_to_dict(rules)["rate"]))
-    return " ".join(parts)
-
-
-def worker_columns(width: int) -> list[Column]:
-    numbers = [Column("BUSY", 9), Column("SEEN", 8)]
-    return [Column("WORKER", max(6, width - sum(column.width for column in numbers))), *numbers]
-
-
-def worker_row(worker: Worker, now_ms: int) -> Row:
-    if worker.state == "lost":
-        seen = Text("lost", style="bold red")
-    elif worker.state == "stopping":
-        seen = Text("stopping", style="yellow")
-    else:
-        seen = Text(humanize_time(min(now_ms, to_ms(worker.heartbeat_at)), now_ms), style="dim")
-    return Row(worker.id, (Text(escape_control(worker.id)), Text(f"{worker.busy}/{worker.slots}"), seen))
 
 
 # ── one job ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -261,9 +178,9 @@ def _details(seen: Detail) -> Iterator[Text]:
     yield Text(command(job))
     why = job.reason or job.error
     if why:
-        yield Text(escape_control(why), style="yellow" if job.reason else "red")
-    facts = [f"queue {job.queue}", f"priority {job.priority}", f"added {_moment(job.created_at, now)}"]
-    if tries := _attempts(job):
+        yield Text(escape_control(with_relative_times(why, now)), style="yellow" if job.reason else "red")
+    facts = [f"queue {job.queue}", f"priority {job.priority}", f"added {since(job.created_at, now)}"]
+    if tries := attempts(job):
         facts.append(f"failed attempts {tries}")
     if job.timeout_ms:
         facts.append(f"timeout {humanize_elapsed(job.timeout_ms)}")
@@ -279,10 +196,15 @@ def _details(seen: Detail) -> Iterator[Text]:
     yield Text(f"in {escape_control(job.cwd)}", style="dim")
     for run in reversed(seen.history[-MAX_RUNS_SHOWN:]):  # newest first
         lasted = humanize_elapsed(run.duration_ms) if run.duration_ms is not None else ""
-        parts = [f"run {run.number}", run.outcome.value, _moment(run.started_at, now), lasted]
+        parts = [f"run {run.number}", run.outcome.value, since(run.started_at, now), lasted]
         parts += [run.error or "", format_usage(run.usage)]
         yield Text(escape_control(_GAP.join(filter(None, parts))), style="dim")
 
 
-def _moment(moment: datetime | None, now_ms: int) -> str:
-    return "" if moment is None else humanize_time(min(now_ms, to_ms(moment)), now_ms)
+def log_end(seen: Detail, height: int) -> Text:
+    """The last lines of the output of the last run, for a pane of this height."""
+    if seen.output is None:
+        return Text("no output yet" if not seen.history else "the output is not available here", style="dim")
+    splitter = LineSplitter()
+    lines = [*splitter.feed(seen.output.encode()), *splitter.feed(b"", final=True)]
+    return Text("\n").join(safe(line) for line in lines[-height:]) if lines else Text("no output", style="dim")

@@ -139,12 +139,14 @@ def when(job: Job, now_ms: int) -> str:
 
 
 def note(job: Job, now_ms: int) -> str:
-    """The worker, the wait reason, or the error."""
+    """The worker, the wait reason, or the error and the last line that the run printed. The most useful part comes first."""
     if job.state is State.PROCESSING:
         return escape_control(job.worker or "")
     reason = with_relative_times(job.reason or "", now_ms)
-    error = job.error or "" if job.state is State.FAILED or not reason else ""
-    return escape_control(": ".join(filter(None, (reason.partition(", attempt")[0] if error else reason, error))))
+    if job.error is None or job.state in (State.PENDING, State.BLOCKED):
+        return escape_control(reason)
+    error = ": ".join(filter(None, (job.error, job.last_output)))
+    return escape_control("  ".join(filter(None, (reason.partition(", attempt")[0], error))))
 
 
 def attempts(job: Job) -> str:

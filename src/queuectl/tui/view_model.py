@@ -179,6 +179,8 @@ def _details(seen: Detail) -> Iterator[Text]:
     why = job.reason or job.error
     if why:
         yield Text(escape_control(with_relative_times(why, now)), style="yellow" if job.reason else "red")
+    if job.last_output and job.error:
+        yield Text(escape_control(job.last_output), style="red")
     facts = [f"queue {job.queue}", f"priority {job.priority}", f"added {since(job.created_at, now)}"]
     if tries := attempts(job):
         facts.append(f"failed attempts {tries}")

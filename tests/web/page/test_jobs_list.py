@@ -44,7 +44,8 @@ def filled(site: Site, http: httpx.Client, worker: WorkerProcess) -> None:
     enqueue(*common, "--id", "high", "--priority", "8", "--delay", "1h", "echo high")
     site.queuectl("hold", "high", check=0)
     enqueue(*common, "--id", "again", "--max-attempts", "3", "--backoff-base", "3000", "exit 7")
-    enqueue(*common, "--id", "late", "--max-attempts", "1", "exit 9")
+    enqueue(*common, "--id", "late", "--max-attempts", "1", "echo 'timeout: <b>db</b>'; exit 9")
+    enqueue("--queue", "long", "--array", "17-18", "--delay", "3h", "echo $QUEUECTL_ARRAY_INDEX")
     enqueue(*common, "--id", "fine", "--batch", "orders", "echo fine")
     enqueue("--queue", "long", "--id", "runs", "sleep 600; " + "echo " + "word " * 100)
     site.queuectl("wait", "late", "fine", timeout=30)
@@ -68,13 +69,16 @@ class TestColumns:
         assert {"Duration", "Finished"} <= set(found["completed"])
         assert {"Error", "Died"} <= set(found["dead"])
 
-    def test_the_state_within_a_state_is_shown(self, http: httpx.Client) -> None:
+    def test_a_row_has_the_sub_state_the_error_with_the_last_output_and_the_array_index(
+        self, http: httpx.Client
+    ) -> None:
         rows = {match[1]: row for row in rows_of(http.get("/jobs").text) if (match := re.search(r'value="(\w+)"', row))}
         texts = {name: " ".join(re.sub(r"<[^>]*>", "", row).split()) for name, row in rows.items()}
         assert "pending held" in texts["high"]
         assert "pending scheduled" in texts["low"]
         assert re.search(r"failed · retry in \d+[mh]", texts["again"])
-        assert "exit code 9" in texts["late"]
+        assert "exit code 9 · timeout: &lt;b&gt;db&lt;/b&gt;" in texts["late"]
+        assert sum("[17]" in text for text in texts.values()) == 1
 
     def test_headers_sort_and_sort_back(self, http: httpx.Client) -> None:
         first = http.get("/jobs?queue=shop&state=pending").text
@@ -104,7 +108,7 @@ class TestColumns:
         page = visit("/jobs")
         page.set_viewport_size({"width": 1920, "height": 1080})
         rows = page.locator("table.rows tbody tr")
-        expect(rows).to_have_count(6)
+        expect(rows).to_have_count(8)
         assert max(rows.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")) <= 36
         assert page.locator("table.rows").evaluate("one => one.getBoundingClientRect().width") > 1650
         small = page.locator("#list").evaluate("""list => [...list.querySelectorAll('a, label')]

@@ -62,7 +62,7 @@ _COLUMNS: Final[Mapping[State, tuple[Column, ...]]] = {
         _ENQUEUED,
     ),
     State.FAILED: (_JOB, _NOTE, _QUEUE, _TAGS, _ATTEMPTS, Column("due", "Next retry", Sort.RUN_AT), _ENQUEUED),
-    State.COMPLETED: (_JOB, _QUEUE, _TAGS, _DURATION, _FINISHED, _ENQUEUED),
+    State.COMPLETED: (_JOB, Column("note", "Last output"), _QUEUE, _TAGS, _DURATION, _FINISHED, _ENQUEUED),
     State.DEAD: (_JOB, _NOTE, _QUEUE, _TAGS, _ATTEMPTS, Column("finished", "Died", Sort.FINISHED)),
     State.CANCELLED: (
         _JOB,

@@ -18,6 +18,7 @@ import pytest
 from textual.binding import Binding
 
 from queuectl import errors
+from queuectl.alerts.operations import AlertRequest, parse_alert
 from queuectl.cli.command import GLOBAL_OPTIONS, LazyGroup
 from queuectl.cli.commands import root
 from queuectl.client import Queue
@@ -249,6 +250,7 @@ def fill(home: Path) -> None:
         queue.set_queue("mail", concurrency=2, rate="10/m", paused=True)
         queue.enqueue("true", queue="mail")
         queue.schedules.add("nightly", "0 2 * * *", command="make backup", tz="Europe/Berlin")
+        store.alerts.add(parse_alert(AlertRequest("deaths", dead=1, webhook="https://h.example/"), cwd="/", now_ms=1))
         store.samples.record()
 
 
@@ -267,6 +269,9 @@ SHOWN = (
     "/jobs?sort=duration",
     "/queues?name=nothing",
     "/?span=day",
+    "/batches/thumbs",
+    "/alerts/deaths",
+    "/audit?what=enqueue&who=nothing",
     "/nothing",
     "/api/v1/docs",
 )
@@ -276,6 +281,10 @@ POSTED: tuple[tuple[str, Mapping[str, str]], ...] = (
     *((f"/cron/nightly/{verb}", {}) for verb in ("run", "remove", "pause", "resume")),
     ("/cron/+/add", {"name": "new", "schedule": "never", "command": "true"}),
     ("/cron/+/add", {"name": "new", "schedule": "every 1h", "command": "true", "tz": "Asia/Tokyo"}),
+    ("/alerts/+/add", {"name": "late", "kind": "oldest", "threshold": "soon"}),
+    ("/alerts/+/add", {"name": "late", "kind": "oldest", "threshold": "10m", "webhook": "https://h.example/"}),
+    ("/alerts/deaths/edit", {"kind": "dead", "threshold": "many"}),
+    *((f"/alerts/deaths/{verb}", {}) for verb in ("pause", "resume", "test", "remove")),
     ("/workers/w1/stop", {}),
     ("/workers/w1/stop", {"now": "1"}),
     ("/workers/w1/stop", {"confirmed": "1"}),

@@ -21,6 +21,9 @@ from queuectl.alerts.rules import (
     is_repeat_due,
     measure_alert,
     notification_variables,
+    pause,
+    redefine,
+    resume,
 )
 from queuectl.text import WEBHOOK_QUEUE
 
@@ -281,3 +284,21 @@ def test_the_json_has_numbers_and_no_secrets() -> None:
     }
     other = alert(kind=Kind.OLDEST, threshold=90_000, url=None, command="page").to_dict()
     assert (other["threshold"], other["webhook"], other["command"], other["state"]) == (90, None, "page", "ok")
+
+
+# ── changes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_another_condition_starts_the_evaluation_again_and_another_target_does_not() -> None:
+    firing = alert(is_firing=True, value=12, since_ms=NOW)
+    assert redefine(firing, alert(url="https://other.example/", repeat_ms=5)).is_firing
+    changed = redefine(firing, alert(threshold=20))
+    assert (changed.is_firing, changed.value, changed.since_ms) == (False, None, None)
+
+
+def test_the_time_of_a_pause_does_not_count() -> None:
+    paused = pause(alert(kind=Kind.NO_WORKER, is_firing=True, seen_ms=NOW))
+    assert (paused.state, paused.is_firing) == ("paused", False)
+    resumed = resume(paused, NOW + 5_000)
+    assert (resumed.state, resumed.seen_ms) == ("ok", NOW + 5_000)
+    assert resume(resumed, NOW + 9_000) == resumed

@@ -28,13 +28,46 @@ def receiver() -> Iterator[Receiver]:
         yield found
 
 
+# ── edit, pause and resume ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_edit_changes_the_given_options_and_keeps_the_others(queuectl: Program) -> None:
+    queuectl("alert", "add", "a", "--dead", "10", "--within", "1h", "--queue", "mail", "--repeat", "2h", *RUNS, check=0)
+    changed = queuectl("alert", "edit", "a", "--dead", "20", "--queue", "none", "--json", check=0).json
+    assert [changed[name] for name in ("threshold", "within", "queue", "repeat", "command")] == [
+        20,
+        3600,
+        None,
+        7200,
+        "page",
+    ]
+    changed = queuectl("alert", "edit", "a", "--oldest", "5m", "--webhook", "https://h.example", "--json", check=0).json
+    assert [changed[name] for name in ("kind", "threshold", "within", "command")] == ["oldest", 300, None, None]
+    assert "nothing to change in the alert 'a'" in queuectl("alert", "edit", "a", check=2).err
+    assert "--within: is allowed with --dead only" in queuectl("alert", "edit", "a", "--within", "1h", check=2).err
+    entry = queuectl("audit", "--what", "alert edit", "--json", check=0).json[0]
+    assert (entry["before"]["when"], entry["after"]["when"]) == ("20 jobs dead within 1h", "oldest job waits 5m")
+
+
+def test_a_paused_alert_does_not_fire_until_it_is_resumed(queuectl: Program) -> None:
+    queuectl("enqueue", "true", check=0)
+    queuectl("alert", "add", "late", "--oldest", "1ms", "--command", "true", check=0)
+    assert queuectl("alert", "pause", "late", "none-such").code == 1
+    assert queuectl("alert", "check", "--json", check=0).json == []
+    assert queuectl("alert", "show", "late", "--json", check=0).json["state"] == "paused"
+    queuectl("alert", "resume", "late", check=0)
+    assert [one["state"] for one in queuectl("alert", "check", "--json", check=0).json] == ["firing"]
+    queuectl("alert", "pause", "late", check=0)
+    assert queuectl("status", check=0).out.count("firing") == 0
+
+
 # ── add ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_added_alert_is_shown_with_its_options(queuectl: Program, tmp_path: Path) -> None:
     arguments = ("--dead", "10", "--within", "1h", "--queue", "mail", "--for", "90s", "--repeat", "2h")
     added = queuectl("alert", "add", "deaths", *arguments, *RUNS, "--json", check=0, cwd=tmp_path).json
-    assert added == queuectl("alert", "show", "deaths", "--json", check=0).json
+    assert {**added, "notifications": []} == queuectl("alert", "show", "deaths", "--json", check=0).json
     assert queuectl("alert", "list", "--json", check=0).json == [added]
     assert {name: value for name, value in added.items() if name != "created_at"} == {
         "name": "deaths",
@@ -176,7 +209,10 @@ def test_a_queued_or_dead_notification_is_not_reported_as_delivered(
 
     def message() -> str:
         one = queuectl("alert", "show", "deaths", "--json", check=0).json
-        assert queuectl("alert", "list", "--json", check=0).json == [one]
+        assert [one] == [
+            {**found, "notifications": one["notifications"]}
+            for found in queuectl("alert", "list", "--json", check=0).json
+        ]
         return str(one["message"])
 
     queuectl("enqueue", "--id", "bad", "--max-retries", "1", "false", check=0)

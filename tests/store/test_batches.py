@@ -11,7 +11,7 @@ from queuectl.jobs.model import NewJob
 from queuectl.jobs.outcome import Exited
 from queuectl.jobs.states import State
 from queuectl.store.store import Store
-from queuectl.store.types import Filter
+from queuectl.store.types import Batch, Filter
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -57,6 +57,24 @@ def test_the_newest_batch_comes_first(store: Store, clock: FakeClock) -> None:
         store.enqueue([new_job(batch=name)])
         clock.advance(1)
     assert [(batch.name, batch.open) for batch in store.batches.all()] == [("new", 1), ("old", 1)]
+
+
+def test_a_page_of_batches_continues_after_the_last_one_and_has_their_recent_jobs(
+    store: Store, worker: Hands, clock: FakeClock
+) -> None:
+    for names in (("oldest",), ("one-1", "one_2", "two"), ("b",)):  # three of one moment
+        store.enqueue([new_job(batch=name) for name in names])
+        clock.advance(1)
+    for _ in range(5):
+        worker.run()
+    found: list[Batch] = []
+    last = None
+    while some := store.batches.page(limit=2, after=last):
+        last = (some[-1].created_at, some[-1].name)
+        found += some
+    assert [batch.name for batch in found] == ["b", "two", "one_2", "one-1", "oldest"]
+    assert {(batch.recent, batch.open) for batch in found} == {(1, 0)}
+    assert [batch.name for batch in store.batches.page(limit=9, match="ONE_")] == ["one_2"]
 
 
 def test_the_jobs_of_a_batch_are_listed_and_counted(store: Store) -> None:

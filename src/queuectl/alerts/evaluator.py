@@ -109,7 +109,7 @@ def check(
     deliver: Deliver | None = None,
 ) -> list[Sent]:
     """Evaluate all alerts. `deliver`: sends a notification if no worker is alive; None: the caller is a worker."""
-    found = store.alerts.all() if alerts is None else alerts
+    found = [alert for alert in (store.alerts.all() if alerts is None else alerts) if not alert.is_paused]
     if not found:
         return []
     figures = measure(store, found, here=here, settings=settings)

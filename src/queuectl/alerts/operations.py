@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from queuectl.alerts.rules import Alert, Kind
+from queuectl.alerts.rules import Alert, Kind, pause, redefine, resume
 from queuectl.errors import InvalidInput, UsageError
 from queuectl.jobs import fields
 from queuectl.jobs.model import BulkResult
-from queuectl.store.alerts import last_notifications
+from queuectl.store.alerts import last_notifications, stored_notifications
 from queuectl.store.reads import Reads
 from queuectl.store.store import Store
 from queuectl.text import short_repr
@@ -17,6 +17,8 @@ from queuectl.units import parse_duration_ms
 from queuectl.webhooks.rules import parse_url
 
 MAX_DEAD_JOBS: Final = 1_000_000_000
+NO_VALUE: Final = "none"  # removes a value
+NOTIFICATIONS_SHOWN: Final = 20
 
 
 class AlertRequest(NamedTuple):
@@ -73,16 +75,85 @@ def add(request: AlertRequest, *, cwd: str, reads: Callable[[], Reads], open_sto
     return alert
 
 
-def remove_all(names: Iterable[str], *, reads: Callable[[], Reads], open_store: Callable[[], Store]) -> BulkResult:
-    def remove(name: str) -> None:
-        reads().alerts.get(name)  # before open_store, which creates a database
-        open_store().alerts.remove(name)
+class Context(NamedTuple):
+    """What a change works with. `open_store` may create the data directory, so it is called last; `reads` creates nothing."""
 
-    return BulkResult.of_each(names, remove)
+    reads: Callable[[], Reads]
+    open_store: Callable[[], Store]
+
+
+def edit(request: AlertRequest, context: Context, *, cwd: str) -> Alert:
+    """Change what is given; the text "none" removes `within`, `queue`, `repeat` or `for`. A condition replaces the other one, and so does
+    a webhook or a command. Raises AlertNotFound, InvalidInput or UsageError."""
+    name = fields.alert(request.name, "name")
+    given = [value for field, value in request._asdict().items() if field not in ("name", "spelled")]
+    if all(value is None for value in given):
+        hint = f"for example, {request.spelled('repeat')} 1h"
+        raise UsageError(f"nothing to change in the alert {name!r}", hint=hint)
+    parse_alert(_merged(request, context.reads().alerts.get(name)), cwd=cwd, now_ms=0)  # before open_store
+
+    def change(alert: Alert) -> Alert:
+        where = cwd if request.command is not None else alert.cwd
+        return redefine(alert, parse_alert(_merged(request, alert), cwd=where, now_ms=store.now_ms()))
+
+    store = context.open_store()
+    return store.alerts.change(name, change, action="alert edit")
+
+
+def _merged(request: AlertRequest, alert: Alert) -> AlertRequest:
+    """The request, with the present values of the alert for what it does not change."""
+    present = alert.to_dict()
+    kinds = {kind.name.lower(): getattr(request, kind.name.lower()) for kind in Kind}
+    if all(value is None for value in kinds.values()):
+        kinds[alert.kind.name.lower()] = present["threshold"]
+    if request.webhook is None and request.command is None:
+        target: dict[str, object] = {"webhook": alert.url, "command": alert.command}
+    else:
+        target = {"webhook": request.webhook, "command": request.command}
+    keeps_period = kinds[Kind.DEAD.name.lower()] is not None
+    rest: dict[str, object] = {}
+    for field, old in (("within", "within"), ("queue", "queue"), ("hold", "for"), ("repeat", "repeat")):
+        value = getattr(request, field)
+        if value is None and (field != "within" or keeps_period):
+            value = present[old]
+        rest[field] = None if value == NO_VALUE else value
+    return AlertRequest(request.name, **kinds, **target, **rest, spelled=request.spelled)
+
+
+def pause_all(names: Iterable[str], context: Context) -> BulkResult:
+    return _change_each(names, context, lambda store, name: store.alerts.change(name, pause, action="alert pause"))
+
+
+def resume_all(names: Iterable[str], context: Context) -> BulkResult:
+    def resumed(store: Store, name: str) -> None:
+        store.alerts.change(name, lambda alert: resume(alert, store.now_ms()), action="alert resume")
+
+    return _change_each(names, context, resumed)
+
+
+def _change_each(names: Iterable[str], context: Context, act: Callable[[Store, str], object]) -> BulkResult:
+    def change(name: str) -> None:
+        context.reads().alerts.get(name)  # before open_store, which creates a database
+        act(context.open_store(), name)
+
+    return BulkResult.of_each(names, change)
+
+
+def remove_all(names: Iterable[str], context: Context) -> BulkResult:
+    return _change_each(names, context, lambda store, name: store.alerts.remove(name))
 
 
 def firing(reads: Reads) -> list[Alert]:
     return [alert for alert in reads.alerts.all() if alert.is_firing]
+
+
+def show(reads: Reads, name: str) -> dict[str, Any]:
+    """Serialize an alert with its latest notifications. Raises AlertNotFound."""
+    (found,) = to_dicts(reads, [reads.alerts.get(name)])
+    return {
+        **found,
+        "notifications": [one.to_dict() for one in stored_notifications(reads, name, limit=NOTIFICATIONS_SHOWN)],
+    }
 
 
 def to_dicts(reads: Reads, alerts: Sequence[Alert]) -> list[dict[str, Any]]:

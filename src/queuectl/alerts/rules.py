@@ -68,10 +68,11 @@ class Alert(NamedTuple):
     untold: tuple[Notification, ...] = ()  # notifications without a delivery job, because no worker was alive
     tried_ms: int | None = None  # when a process last began to deliver them without a worker
     turn: int = 0  # version of the row: of concurrent checks, one writes
+    is_paused: bool = False  # not evaluated
 
     @property
     def state(self) -> str:
-        return "firing" if self.is_firing else "ok"
+        return "paused" if self.is_paused else "firing" if self.is_firing else "ok"
 
     def has_unsent(self, now_ms: int) -> bool:
         """Whether there are unsent notifications that no other process is delivering."""
@@ -134,6 +135,29 @@ class Alert(NamedTuple):
                 return f"no worker takes jobs{where}, for {whole} now" if value else f"a worker takes jobs{where}"
             case unreachable:
                 assert_never(unreachable)
+
+
+def pause(alert: Alert) -> Alert:
+    """A paused alert is not evaluated and does not fire; unsent notifications are dropped."""
+    return _without_state(alert)._replace(is_paused=True)
+
+
+def resume(alert: Alert, now_ms: int) -> Alert:
+    """As if it was added now: the time of the pause does not count."""
+    return alert._replace(is_paused=False, seen_ms=now_ms) if alert.is_paused else alert
+
+
+def redefine(alert: Alert, new: Alert) -> Alert:
+    """The alert with the definition of `new`. With another condition its evaluation starts again."""
+    names = ("kind", "threshold", "within_ms", "queue", "for_ms", "repeat_ms", "url", "command", "cwd")
+    changed = alert._replace(**{name: getattr(new, name) for name in names})
+    if changed.condition == alert.condition:
+        return changed
+    return _without_state(changed)._replace(seen_ms=new.seen_ms, checked_ms=None, value=None)
+
+
+def _without_state(alert: Alert) -> Alert:
+    return alert._replace(is_firing=False, since_ms=None, untold=(), tried_ms=None)
 
 
 # Of a running worker: its queues (None: all), and when it was last known to be alive.

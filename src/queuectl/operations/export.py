@@ -169,7 +169,8 @@ _SCHEDULE_FIELDS: Final = (
 _SCHEDULE_IDENTITY: Final = ("expression", "tz", "fields", "overlap", "catch_up", "jitter_ms", "until_ms")
 _ALERT_IDENTITY: Final = ("kind", "threshold", "within_ms", "queue", "for_ms", "repeat_ms", "url", "command", "cwd")
 _ALERT_FIELDS: Final = (
-    "dead", "oldest", "no_worker", "within", "queue", "for", "repeat", "webhook", "command", "cwd", "created_at",
+    "dead", "oldest", "no_worker", "within", "queue", "for", "repeat", "webhook", "command", "cwd", "paused",
+    "created_at",
 )  # fmt: skip
 _ON_COMPLETE_FIELDS: Final = (
     "command", "queue", "priority", "max_retries", "backoff_base", "timeout", "cwd", "first_attempt_is_free", "hooks",
@@ -211,6 +212,7 @@ def _alert_record(alert: Alert, *, show_url: bool) -> dict[str, Any]:
         "webhook": alert.url if show_url else shown_as["webhook"],
         "command": alert.command,
         "cwd": alert.cwd,
+        "paused": alert.is_paused,
         "created_at": shown_as["created_at"],
     }
 
@@ -299,10 +301,11 @@ def _parse_alert(name: object, given: Mapping[str, object], *, cwd: str, now_ms:
     _require_known(given, _ALERT_FIELDS)
     if (where := given.get("cwd")) is not None:
         cwd = text(where, "cwd", example='like "/srv"')
-    asked: dict[str, Any] = {field: given.get(field) for field in _ALERT_FIELDS[:-2]}
+    asked: dict[str, Any] = {field: given.get(field) for field in _ALERT_FIELDS[:-3]}
     request = AlertRequest(name, hold=asked.pop("for"), **asked)
     found = read_alert(request, cwd=cwd, now_ms=now_ms)
-    return found._replace(created_ms=_parse_time(given, "created_at", now_ms))
+    is_paused = given.get("paused") is not None and flag(given["paused"], "paused")
+    return found._replace(created_ms=_parse_time(given, "created_at", now_ms), is_paused=is_paused)
 
 
 def _parse_on_complete(batch: str, given: Mapping[str, object], defaults: Defaults) -> NewJob:

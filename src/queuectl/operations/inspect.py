@@ -299,20 +299,25 @@ def audit_records(
     since: object = None,
     subject: str | None = None,
     who: str | None = None,
+    what: str | None = None,
     before: int | None = None,
     limit: int | str | None = None,
     now_ms: Callable[[], int],
     dashes: str = "",
 ) -> Iterator[Recorded]:
     """The newest first. `subject`: of this job, queue, schedule, worker or setting. `who`: a user, uid, host, program or token.
-    `before`: only those older than the entry with this number."""
+    `what`: an action, or a group of actions, such as `queue` for `queue pause`. `before`: only those older than the entry with this number."""
     since_ms = 0 if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms)
     has = None if subject is None else json.dumps(subject, ensure_ascii=False)
-    found = map(Recorded.of, reads.audit.entries(since_ms=since_ms, has=has, newest=True, behind=before))
+    # The name that a list shows: user, host and token. The database looks for one of them.
+    part = None if who is None else json.dumps(who.partition("@")[0], ensure_ascii=False).strip('"')
+    entries = reads.audit.entries(since_ms=since_ms, has=has, who=part, what=what, newest=True, behind=before)
+    found = map(Recorded.of, entries)
     chosen = (
         one
         for one in found
         if (subject is None or subject in one.subjects)
         and (who is None or who in {*map(str, one.who.values()), one.by})
+        and (what is None or one.what == what or one.what.startswith(f"{what} "))
     )
     return islice(chosen, parse_count(limit, subject=f"{dashes}limit"))

@@ -254,6 +254,12 @@ def all_progress(store: Reads) -> list[Progress]:
     return [Progress(batch, now_ms) for batch in store.batches.all()]
 
 
+def progress_page(store: Reads, *, limit: int, after: tuple[int, str] | None = None, match: str = "") -> list[Progress]:
+    """The progress of some batches, see `Batches.page`."""
+    now_ms = store.now_ms()
+    return [Progress(batch, now_ms) for batch in store.batches.page(limit=limit, after=after, match=match)]
+
+
 def wait_batch(
     store: Reads, clock: Clock, name: str, *, timeout: float | None, watch: Callable[[Progress], None] = lambda _: None
 ) -> Progress:

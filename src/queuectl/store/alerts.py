@@ -7,7 +7,7 @@ concurrent evaluations one writes, together with the notification job.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from queuectl.errors import AlertExists, AlertNotFound
 from queuectl.jobs.audit import Act
 from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import State
-from queuectl.store.audit import alert_added
+from queuectl.store.audit import alert_added, alert_changed
 from queuectl.store.conflicts import retry_conflicts
 from queuectl.store.enqueue import EnqueueSteps
 from queuectl.store.reads import Reads
@@ -48,7 +48,8 @@ def alert_of(row: Row) -> Alert:
     """From the columns of `alert`."""
     found = Alert._make(row)
     untold = tuple(Notification(id_, AlertEvent(word), value, at) for id_, word, value, at in json.loads(row[_UNTOLD]))
-    return found._replace(kind=Kind(found.kind), is_firing=bool(found.is_firing), untold=untold)
+    found = found._replace(is_firing=bool(found.is_firing), is_paused=bool(found.is_paused))
+    return found._replace(kind=Kind(found.kind), untold=untold)
 
 
 def alert_values(alert: Alert) -> dict[str, Any]:
@@ -106,6 +107,38 @@ def last_notifications(reads: Reads, alerts: Sequence[Alert]) -> dict[str, LastN
     return {**found, **{name: LastNotification(NotificationStatus.SENT) for name, _ in wanted}}
 
 
+class StoredNotification(NamedTuple):
+    """A notification whose delivery job is still stored."""
+
+    alert: str
+    at: str  # in ISO format
+    event: AlertEvent
+    text: str
+    status: NotificationStatus
+    job: str
+    error: str | None  # why the last attempt to deliver it failed
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in self._asdict().items() if name != "alert"}
+
+
+def stored_notifications(reads: Reads, name: str | None = None, *, limit: int) -> list[StoredNotification]:
+    """The latest notifications of an alert, or of all alerts, the newest first. Those that were sent without a worker had no job."""
+    where = Filter(queues=frozenset({WEBHOOK_QUEUE}), tags=frozenset({NOTIFICATION_TAG}))
+    found: list[StoredNotification] = []
+    for job in reads.jobs(where, limit=MAX_NOTIFICATIONS_READ):
+        env = job.env
+        if (alert := env.get("QUEUECTL_ALERT")) is None or name not in (None, alert):
+            continue
+        at, event = env.get("QUEUECTL_ALERT_AT", ""), AlertEvent(env.get("QUEUECTL_ALERT_STATE", ""))
+        status = _STATUS_OF.get(job.state, NotificationStatus.QUEUED)
+        text = env.get("QUEUECTL_ALERT_TEXT", "")
+        found.append(StoredNotification(alert, at, event, text, status, job.id, job.error))
+        if len(found) == limit:
+            break
+    return found
+
+
 class Alerts:
     def __init__(self, tx: Transactions, enqueuer: EnqueueSteps) -> None:
         self._tx = tx
@@ -148,6 +181,20 @@ class Alerts:
                 return False
             self._enqueuer.add(jobs, [str(job.id) for job in jobs], transitions)
         return True
+
+    @retry_conflicts
+    def change(self, name: str, rule: Callable[[Alert], Alert], *, action: str) -> Alert:
+        """Write what `rule` makes of an alert, and the action to the audit log. Raises AlertNotFound. An evaluation may write its
+        state at the same time; then `rule` is called again."""
+        while True:
+            before = self.get(name)
+            after = rule(before)
+            if after == before:
+                return after
+            with self._tx.write(notify=True):
+                if self._tx.execute("update_alert", alert_values(after)):
+                    self._tx.record(alert_changed(action, before, after))
+                    return after
 
     @retry_conflicts
     def remove(self, name: str) -> None:

@@ -88,10 +88,23 @@ def scheduled(before: Schedule | None, after: Schedule | None) -> Act | None:
 
 def alert_added(alert: Alert) -> Act:
     """The path of a URL may be a secret, so it is redacted."""
+    return Act("alert add", [alert.name], after=_alert(alert))
+
+
+def alert_changed(action: str, before: Alert, after: Alert) -> Act:
+    was, now = ({**_alert(one), **_details(one)} for one in (before, after))
+    differs = [name for name in now if was[name] != now[name]]
+    return Act(action, [after.name], *({name: values[name] for name in differs} for values in (was, now)))
+
+
+def _alert(alert: Alert) -> dict[str, Any]:
     shown = alert.to_dict()
-    return Act(
-        "alert add", [alert.name], after={"when": alert.condition, "tells": shown["webhook"] or shown["command"]}
-    )
+    return {"when": alert.condition, "tells": shown["webhook"] or shown["command"]}
+
+
+def _details(alert: Alert) -> dict[str, Any]:
+    shown = alert.to_dict()
+    return {"for": shown["for"], "repeat": shown["repeat"], "paused": alert.is_paused}
 
 
 def alert_tested(alert: Alert) -> Act:
@@ -134,14 +147,23 @@ class AuditLog:
         self._tx = tx
 
     def entries(
-        self, *, since_ms: int = 0, has: str | None = None, newest: bool = False, behind: int | None = None
+        self,
+        *,
+        since_ms: int = 0,
+        has: str | None = None,
+        who: str | None = None,
+        what: str | None = None,
+        newest: bool = False,
+        behind: int | None = None,
     ) -> Iterator[Entry]:
         """The audit entries since then, in bounded memory, the oldest or the newest first. `has`: with this text in their targets.
+        `who`: with this text in their actor. `what`: with this action, or with one of this group, such as `queue` for `queue pause`.
         `behind`: only those after the entry with this number, in that order."""
         if behind is None:
             behind = MAX_SEQ if newest else 0
         while True:
-            values = {"behind": behind, "since": since_ms, "has": has, "limit": AUDIT_PAGE_SIZE}
+            values = {"behind": behind, "since": since_ms, "has": has, "who": who, "limit": AUDIT_PAGE_SIZE}
+            values |= {"what": what, "whats": None if what is None else f"{what} %"}
             page = self._tx.all("audit_newest" if newest else "audit", values)
             yield from map(Entry._make, page)
             if len(page) < AUDIT_PAGE_SIZE:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 
 from queuectl.errors import BatchNotFound
 from queuectl.jobs.spec import NewJob
 from queuectl.jobs.states import FINAL, State
 from queuectl.store.conflicts import retry_conflicts
+from queuectl.store.counters import EVER
 from queuectl.store.enqueue import EnqueueSteps, new_job_ids
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import RECENT_MS, Batch, CompletedBatch, CompletionJob, Row
@@ -69,6 +71,23 @@ class Batches:
         for name, state, jobs in counted:
             states.setdefault(name, []).append((state, jobs))
         return [batch_of(row, states.get(row[0], ())) for row in found]
+
+    def page(self, *, limit: int, after: tuple[int, str] | None = None, match: str = "") -> list[Batch]:
+        """Up to `limit` batches, the newest first, with `recent`; the cost depends on the size of these batches only. `after`: time
+        and name of the last batch of the previous page. `match`: only those with this text in their name, in any case."""
+        at, last = after or (EVER, "")
+        escaped = re.sub("[!%_]", r"!\g<0>", match.lower())
+        values = {"created_at": at, "name": last, "pattern": f"%{escaped}%", "limit": limit}
+        with self._tx.snapshot():
+            found = self._tx.all("batch_page", values)
+            since = self._tx.clock.now_ms() - RECENT_MS
+            of_each = [("batch_states", {"name": row[0]}) for row in found]
+            lately, *counted = self._tx.each(("batches_lately", {"since": since}), *of_each)
+        recent: dict[str, int] = dict(lately)
+        return [
+            batch_of(row, [(state, jobs) for state, jobs in states], recent=recent.get(row[0], 0))
+            for row, states in zip(found, counted, strict=True)
+        ]
 
     def completion_jobs(self) -> dict[str, CompletionJob]:
         """By batch, for those that have one."""

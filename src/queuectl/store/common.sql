@@ -256,6 +256,17 @@ select name, added, created_at, completed_at, on_complete, on_complete_job
   from queuectl.batches
  order by created_at desc, name
 
+-- name: batch_page
+-- Some of the batches with this text in their name, the newest first, after a position. Compared twice, so that the index can
+-- be entered at the position.
+select name, added, created_at, completed_at, on_complete, on_complete_job
+  from queuectl.batches
+ where created_at <= :created_at
+   and (created_at < :created_at or name < :name)
+   and lower(name) like :pattern escape '!'
+ order by created_at desc, name desc
+ limit :limit
+
 -- name: set_on_complete
 -- Set the completion job of a batch. Matches nothing if it has another one.
 update queuectl.batches
@@ -278,19 +289,29 @@ update queuectl.batches
 -- Add an alert; no row if the name is taken.
 insert into queuectl.alerts (
     name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
-    since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+    since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn, paused
 )
 values (
     :name, :kind, :threshold, :within_ms, :queue, :for_ms, :repeat_ms, :url, :command,
     :cwd, :created_ms, :is_firing, :changed_ms, :since_ms, :told_ms, :seen_ms, :checked_ms,
-    :value, :untold, :tried_ms, :turn
+    :value, :untold, :tried_ms, :turn, :is_paused
 )
 on conflict do nothing
 
 -- name: update_alert
--- Write the state of an alert, unless it was written since it was read.
+-- Write an alert, unless it was written since it was read.
 update queuectl.alerts
-   set firing = :is_firing,
+   set kind = :kind,
+       threshold = :threshold,
+       within_ms = :within_ms,
+       queue = :queue,
+       for_ms = :for_ms,
+       repeat_ms = :repeat_ms,
+       url = :url,
+       command = :command,
+       cwd = :cwd,
+       paused = :is_paused,
+       firing = :is_firing,
        changed_at = :changed_ms,
        since_at = :since_ms,
        told_at = :told_ms,
@@ -312,14 +333,14 @@ delete from queuectl.alerts
 -- name: alert
 -- One alert.
 select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
-       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn, paused
   from queuectl.alerts
  where name = :name
 
 -- name: alerts
 -- All alerts, by name.
 select name, kind, threshold, within_ms, queue, for_ms, repeat_ms, url, command, cwd, created_at, firing, changed_at,
-       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn
+       since_at, told_at, seen_at, checked_at, value, untold, tried_at, turn, paused
   from queuectl.alerts
  order by name
 

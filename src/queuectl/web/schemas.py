@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from queuectl import text
 from queuectl.alerts.operations import MAX_DEAD_JOBS
-from queuectl.alerts.rules import Kind
+from queuectl.alerts.rules import AlertEvent, Kind
 from queuectl.doctor import Repair
 from queuectl.jobs import fields, resources
 from queuectl.jobs.edit import EDITABLE
@@ -276,6 +276,12 @@ NEW_ALERT: Final[Schema] = {
     "description": "One condition (`dead`, `oldest` or `no_worker`) and one action (`webhook` or `command`). "
     "`command` is rejected with 403 unless the server was started with `--allow-alert-commands`.",
 }
+CHANGED_ALERT: Final[Schema] = {
+    **NEW_ALERT,
+    "properties": {name: schema for name, schema in NEW_ALERT["properties"].items() if name != "name"},
+    "required": [],
+    "minProperties": 1,
+}
 
 # ── responses ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,11 +310,19 @@ ALERT: Final[Schema] = exactly(
     **dict.fromkeys(("threshold", "for"), NUMBER),
     **dict.fromkeys(("within", "repeat", "value"), maybe("number")),
     **dict.fromkeys(("queue", "webhook", "command"), maybe("string")),
-    state={"type": "string", "enum": ["ok", "firing"]},
+    state={"type": "string", "enum": ["ok", "firing", "paused"]},
     **dict.fromkeys(("changed_at", "checked_at", "told_at"), TIME_OR_NULL),
     message={"type": ["string", "null"], "enum": [*(fate.value for fate in NotificationStatus), None]},
     untold=COUNT,
     created_at=TIME,
+)
+NOTIFICATION: Final[Schema] = exactly(
+    at=TIME,
+    event={"type": "string", "enum": list(AlertEvent)},
+    text=TEXT,
+    status={"type": "string", "enum": list(NotificationStatus)},
+    job=TEXT,
+    error=maybe("string"),
 )
 ANSWER: Final[Schema] = exactly(done=array(TEXT), refused=array(exactly(id=TEXT, code=TEXT, message=TEXT)))
 PREVIEW: Final[Schema] = exactly(count=COUNT, states=STATES, sample=array(TEXT))
@@ -359,6 +373,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "NewSchedule": NEW_SCHEDULE,
     "Tick": TICK,
     "Alert": ALERT,
+    "AlertShown": {"allOf": [ref("Alert"), exactly(notifications=array(NOTIFICATION))]},
     "Worker": WORKER,
     "Setting": exactly(key=TEXT, value={}, default={}, source=TEXT),
     "Checkup": exactly(

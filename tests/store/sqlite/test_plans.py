@@ -72,6 +72,7 @@ HOT: Final = {
     "batch_due": "jobs_batch (batch=? AND state=?)",
     "batch_states": "COVERING INDEX jobs_batch (batch=?)",
     "batch_lately": "jobs_completed (finished_at>?)",
+    "batches_lately": "jobs_completed (finished_at>?)",
     "forget_batches": "jobs_batch (batch=?)",
     "unfinished_jobs": "jobs_cron (cron=? AND state=?)",
     "schedule_runs": "sqlite_autoindex_jobs_1 (id=?)",
@@ -124,6 +125,7 @@ APART: Final = [
     "take_batch",
     "complete_batch",
     "batch",
+    "batch_page",
     "schedules",
     "schedule",
     "schedule_checks",
@@ -184,7 +186,7 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
     aside = {"oldest_waiting", "workers", "tally", "unfinished_jobs", "move", "running_keys", "parents", "children"}
-    aside |= {"ended_of", "measured", "dead_by_error", "died_since"}
+    aside |= {"ended_of", "measured", "dead_by_error", "died_since", "batches_lately"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 

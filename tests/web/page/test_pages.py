@@ -31,6 +31,11 @@ PAGES = {
     "dlq": "/dlq",
     "cron": "/cron",
     "settings": "/settings",
+    "batches": "/batches",
+    "batch": "/batches/thumbs",
+    "alerts": "/alerts",
+    "alert": "/alerts/deaths",
+    "audit": "/audit",
 }
 
 # What a machine can tell of whether everybody can use a page.
@@ -81,6 +86,7 @@ def filled(site: Site, worker: WorkerProcess) -> None:
     enqueue("--queue", "paused", "echo wait for me")
     site.queuectl("queue", "set", "mail", "--concurrency", "2", "--rate", "100/m", check=0)
     site.queuectl("cron", "add", "nightly", "0 2 * * *", "make backup", "--tz", "Europe/Berlin", check=0)
+    site.queuectl("alert", "add", "deaths", "--dead", "99", "--webhook", "https://example.org/hook", check=0)
     lines = "\n".join(f"image {number}.png" for number in range(12))
     site.queuectl(
         "enqueue", "--for-each", "-", "--batch", "thumbs", "--queue", "images", "echo {}", input=lines, check=0

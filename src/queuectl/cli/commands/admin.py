@@ -242,6 +242,7 @@ MAX_LISTED_SUBJECTS: Final = 3
     help="Filter by job, queue, schedule, worker or setting.",
 )
 @click.option("--who", metavar="WHO", help="Filter by user, uid, host, program or token.")
+@click.option("--what", metavar="ACTION", help="Filter by action, or by its group: queue pause, queue.")
 @click.option(
     "--limit",
     type=integer,
@@ -256,6 +257,7 @@ def audit(app: App, limit: int | str, **options: Any) -> Result:
         queuectl audit --since 1d
         queuectl audit --id 7f3a
         queuectl audit --who alice --json
+        queuectl audit --what 'queue pause'
     """
     reads = app.open_reads()
     options["subject"] = _subject(reads, options["subject"])

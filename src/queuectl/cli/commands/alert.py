@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -18,7 +18,11 @@ from queuectl.cli.render import Details, Done, Lines, Result, Table, field_lines
 from queuectl.cli.tables import Column
 from queuectl.config import working_directory
 from queuectl.policy.gate import open_gate
-from queuectl.store.alerts import LastNotification, NotificationStatus, last_notifications
+from queuectl.store.alerts import (
+    LastNotification,
+    NotificationStatus,
+    last_notifications,
+)
 from queuectl.text import escape_control
 from queuectl.units import format_duration, humanize_time
 from queuectl.webhooks.rules import redact_url
@@ -34,21 +38,36 @@ alert = group(
 )
 
 _name = click.argument("name", metavar="NAME", shell_complete=complete_alerts)
+_names = click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
+
+
+def _definition(function: Any) -> Any:
+    """The options that define an alert."""
+    options = (
+        click.option("--dead", metavar="N", help="Fire at this number of dead jobs."),
+        click.option("--within", metavar="TIME", help="Time window of --dead: 10m, 1h (default: any)."),
+        click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time."),
+        click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time."),
+        click.option(
+            "--queue",
+            "-q",
+            metavar="NAME",
+            shell_complete=complete_queues,
+            help="Queue to watch (default: all queues).",
+        ),
+        click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default: 0)."),
+        click.option("--repeat", metavar="TIME", help="Interval of repeated notifications (default: none)."),
+        click.option("--webhook", metavar="URL", help="Webhook to call."),
+        click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 @alert.subcommand("add", "Add an alert: a condition, and a webhook or command.")
 @click.argument("name", metavar="NAME")
-@click.option("--dead", metavar="N", help="Fire at this number of dead jobs.")
-@click.option("--within", metavar="TIME", help="Time window of --dead: 10m, 1h (default: any).")
-@click.option("--oldest", metavar="TIME", help="Fire when a due job has waited for this time.")
-@click.option("--no-worker", metavar="TIME", help="Fire when there has been no live worker for this time.")
-@click.option(
-    "--queue", "-q", metavar="NAME", shell_complete=complete_queues, help="Queue to watch (default: all queues)."
-)
-@click.option("--for", "hold", metavar="TIME", help="Time that the condition has to hold (default: 0).")
-@click.option("--repeat", metavar="TIME", help="Interval of repeated notifications (default: none).")
-@click.option("--webhook", metavar="URL", help="Webhook to call.")
-@click.option("--command", "command_", metavar="CMD", help="Command to run, in the current directory.")
+@_definition
 def add(app: App, name: str, command_: str | None, **values: str | None) -> Result:
     """Add an alert. It sends a notification when it fires and when it is resolved.
 
@@ -65,9 +84,51 @@ def add(app: App, name: str, command_: str | None, **values: str | None) -> Resu
         # no live worker: needs the dashboard or `alert check` in a crontab
         queuectl alert add no-worker --no-worker 2m --command 'logger -t queue "$QUEUECTL_ALERT_TEXT"'
     """
-    request = use.AlertRequest(name, command=command_, spelled=lambda field: f"--{field.replace('_', '-')}", **values)
+    request = use.AlertRequest(name, command=command_, spelled=_spelled, **values)
     added = use.add(request, cwd=working_directory(), reads=app.open_reads, open_store=app.open_store)
     return Details(added.to_dict(), text=lambda: [f"{escape_control(added.name)}: {_when(added)}"], id=added.name)
+
+
+def _spelled(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+@alert.subcommand("edit", "Change an alert.")
+@_name
+@_definition
+def edit(app: App, name: str, command_: str | None, **values: str | None) -> Result:
+    """Change an alert. Options that are omitted keep their value. "none" removes --within, --queue, --for or --repeat.
+
+    A condition replaces the other condition, and --webhook or --command replace each other. With another condition the
+    evaluation starts again.
+
+    Examples:
+        queuectl alert edit deaths --dead 20
+        queuectl alert edit late --queue none --repeat 30m
+    """
+    request = use.AlertRequest(name, command=command_, spelled=_spelled, **values)
+    changed = use.edit(request, _context(app), cwd=working_directory())
+    return Details(changed.to_dict(), text=lambda: [f"{escape_control(changed.name)}: {_when(changed)}"], id=name)
+
+
+@alert.subcommand("pause", "Pause alerts.", examples="queuectl alert pause deaths")
+@_names
+def pause(app: App, names: tuple[str, ...]) -> Result:
+    """Pause alerts. They are not evaluated and send nothing until they are resumed."""
+    answer = use.pause_all(names, _context(app))
+    return Done(answer.done, refused=answer.refused, verb="paused")
+
+
+@alert.subcommand("resume", "Resume alerts.", examples="queuectl alert resume deaths")
+@_names
+def resume(app: App, names: tuple[str, ...]) -> Result:
+    """Resume alerts. Their evaluation starts again."""
+    answer = use.resume_all(names, _context(app))
+    return Done(answer.done, refused=answer.refused, verb="resumed")
+
+
+def _context(app: App) -> use.Context:
+    return use.Context(app.open_reads, app.open_store)
 
 
 @alert.subcommand("list", "List alerts and their states.", examples="queuectl alert list")
@@ -107,8 +168,10 @@ def show(app: App, name: str) -> Result:
     reads = app.open_reads()
     found = reads.alerts.get(name)
     message = last_notifications(reads, [found]).get(name)
-    value = found.to_dict(None if message is None else message.status)
-    return Details(value, text=lambda: _alert_lines(app, found, message, reads.now_ms()), id=name)
+    value = use.show(reads, name)
+    return Details(
+        value, text=lambda: _alert_lines(app, found, message, value["notifications"], reads.now_ms()), id=name
+    )
 
 
 @alert.subcommand("check", "Evaluate alerts now, for a crontab: works without a worker.")
@@ -154,10 +217,10 @@ def test(app: App, name: str, policy: str | None) -> Result:
 
 
 @alert.subcommand("remove", "Remove alerts.", examples="queuectl alert remove deaths")
-@click.argument("names", nargs=-1, metavar="NAME...", required=True, shell_complete=complete_alerts)
+@_names
 def remove(app: App, names: tuple[str, ...]) -> Result:
     """Remove alerts. Queued notifications are still delivered."""
-    answer = use.remove_all(names, reads=app.open_reads, open_store=app.open_store)
+    answer = use.remove_all(names, _context(app))
     return Done(answer.done, refused=answer.refused, verb="removed")
 
 
@@ -192,7 +255,7 @@ def _ago(ms: int | None, now_ms: int) -> str:
 
 
 def _style(one: Any) -> str:
-    return "bold red" if one.is_firing else "green"
+    return "bold red" if one.is_firing else "yellow" if one.is_paused else "green"
 
 
 def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
@@ -215,7 +278,9 @@ def _message(one: Alert, message: LastNotification | None, now_ms: int) -> str:
             return f"{ago}: sent without a job, or the job was removed"
 
 
-def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms: int) -> Iterator[str]:
+def _alert_lines(
+    app: App, one: Alert, message: LastNotification | None, sent: Sequence[Mapping[str, Any]], now_ms: int
+) -> Iterator[str]:
     yield f"{app.paint(escape_control(one.name), 'bold')}  {app.paint(one.state, _style(one))}"
     yield ""
     fields = {
@@ -229,3 +294,8 @@ def _alert_lines(app: App, one: Alert, message: LastNotification | None, now_ms:
         "Directory": "" if one.url is not None else one.cwd,
     }
     yield from field_lines(app, ((label, escape_control(text)) for label, text in fields.items()))
+    if sent:
+        yield ""
+        yield app.paint("Notifications", "bold")
+        for past in sent:
+            yield escape_control(f"  {past['at']}  {past['event']:12}  {past['status']:9}  {past['text']}")

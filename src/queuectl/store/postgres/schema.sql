@@ -247,6 +247,9 @@ create table queuectl.batches (
     check ((completed_at is null) = (on_complete_job is null))
 ) with (fillfactor = 50);
 
+-- For lists, the newest first.
+create index batches_created on queuectl.batches (created_at, name);
+
 create index batches_open on queuectl.batches (name) where on_complete is not null and completed_at is null;
 
 create index jobs_batch on queuectl.jobs (batch, state) where batch is not null;
@@ -526,6 +529,7 @@ create table queuectl.alerts (
     untold text not null, -- JSON
     tried_at bigint,
     turn bigint not null, -- the version of the row
+    paused boolean not null,
     check ((url is null) <> (command is null))
 );
 

@@ -213,6 +213,9 @@ create table batches (
     check ((completed_at is null) = (on_complete_job is null))
 ) strict, without rowid;
 
+-- For lists, the newest first.
+create index batches_created on batches (created_at, name);
+
 create index batches_open on batches (name) where on_complete is not null and completed_at is null;
 
 create index jobs_batch on jobs (batch, state) where batch is not null;
@@ -465,5 +468,6 @@ create table alerts (
     untold text not null, -- JSON
     tried_at integer,
     turn integer not null, -- the version of the row
+    paused integer not null check (paused in (0, 1)),
     check ((url is null) <> (command is null))
 ) strict, without rowid;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from queuectl.alerts.evaluator import AlertDelivery
 from queuectl.config import environ, working_directory
 from queuectl.doctor import report, run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
+from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import pruner
@@ -39,7 +41,20 @@ from queuectl.web.api.operation import (
     read_cursor,
 )
 from queuectl.web.middleware import Refused
-from queuectl.web.schemas import COUNT, DURATION, FLAG, NEW_ALERT, TEXT, TIME, array, exactly, maybe, only, ref
+from queuectl.web.schemas import (
+    CHANGED_ALERT,
+    COUNT,
+    DURATION,
+    FLAG,
+    NEW_ALERT,
+    TEXT,
+    TIME,
+    array,
+    exactly,
+    maybe,
+    only,
+    ref,
+)
 
 STATUS: Final = Operations("status")
 ALERTS: Final = Operations("alerts")
@@ -108,28 +123,66 @@ def list_alerts(session: WebSession, call: ApiRequest) -> Any:
 
 @ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, checks_types=False, status=201)
 def add_alert(session: WebSession, call: ApiRequest) -> Any:
-    if call.body.get("command") is not None and not session.accepts_alert_commands:
-        # A command runs on this host: only its operator may allow clients to set one.
-        detail = "command: this server does not accept alert commands over HTTP"
-        hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
-        raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
-    fields = {"hold" if name == "for" else name: value for name, value in call.body.items()}
-    request = alerts.AlertRequest(**{"name": None, **fields})
+    request = alert_request(session, {"name": None, **call.body})
     added = alerts.add(request, cwd=working_directory(), reads=lambda: session.reads, open_store=session.open_store)
     return Created(added.to_dict(), location=f"/alerts/{added.name}")
 
 
-@ALERTS("GET /alerts/{name}", "Show an alert.", ref("Alert"))
+def alert_request(session: WebSession, given: Mapping[str, Any]) -> alerts.AlertRequest:
+    """Raises Refused for a command if this server does not accept one."""
+    if given.get("command") is not None and not session.accepts_alert_commands:
+        # A command runs on this host: only its operator may allow clients to set one.
+        detail = "command: this server does not accept alert commands over HTTP"
+        hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
+        raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
+    return alerts.AlertRequest(**{"hold" if name == "for" else name: value for name, value in given.items()})
+
+
+def alert_context(session: WebSession) -> alerts.Context:
+    return alerts.Context(lambda: session.reads, session.open_store)
+
+
+@ALERTS("GET /alerts/{name}", "Show an alert with its latest notifications that are stored.", ref("AlertShown"))
 def show_alert(session: WebSession, call: ApiRequest) -> Any:
-    return alerts.to_dicts(session.reads, [session.reads.alerts.get(call.path["name"])])[0]
+    return alerts.show(session.reads, call.path["name"])
+
+
+@ALERTS(
+    "PATCH /alerts/{name}",
+    "Change an alert. Omitted fields keep their value; `none` removes within, queue, repeat or for.",
+    ref("AlertShown"),
+    body=CHANGED_ALERT,
+    checks_types=False,
+)
+def edit_alert(session: WebSession, call: ApiRequest) -> Any:
+    request = alert_request(session, {**call.body, "name": call.path["name"]})
+    alerts.edit(request, alert_context(session), cwd=working_directory())
+    return show_alert(session, call)
+
+
+@ALERTS("POST /alerts/{name}/pause", "Pause an alert. It is not evaluated and does not fire.", ref("AlertShown"))
+def pause_alert(session: WebSession, call: ApiRequest) -> Any:
+    require_done(alerts.pause_all([call.path["name"]], alert_context(session)))
+    return show_alert(session, call)
+
+
+@ALERTS("POST /alerts/{name}/resume", "Resume an alert.", ref("AlertShown"))
+def resume_alert(session: WebSession, call: ApiRequest) -> Any:
+    require_done(alerts.resume_all([call.path["name"]], alert_context(session)))
+    return show_alert(session, call)
 
 
 @ALERTS("DELETE /alerts/{name}", "Remove an alert.", ref("Answer"))
 def remove_alert(session: WebSession, call: ApiRequest) -> Any:
-    answer = alerts.remove_all([call.path["name"]], reads=lambda: session.reads, open_store=session.open_store)
+    answer = require_done(alerts.remove_all([call.path["name"]], alert_context(session)))
+    return {"done": answer.done, "refused": []}
+
+
+def require_done(answer: BulkResult) -> BulkResult:
+    """Raise the error of the first one that was refused."""
     for _, error in answer.refused:
         raise error
-    return {"done": answer.done, "refused": []}
+    return answer
 
 
 @ALERTS(
@@ -322,6 +375,7 @@ _ENTRY: Final = exactly(
         Param("since", "Only entries since this time: a timestamp, or a duration before now, for example `90m`."),
         Param("id", "Only entries about this job, queue, schedule, worker or setting."),
         Param("who", "Only entries of this actor: a user, UID, host, program or token."),
+        Param("what", "Only entries with this action, or of this group: `queue pause`, or `queue` for all of queues."),
         LIMIT,
         CURSOR,
     ),
@@ -333,10 +387,16 @@ def list_audit(session: WebSession, call: ApiRequest) -> Any:
         (before,) = read_cursor(query["cursor"], int)
         if not 0 <= before <= MAX_CURSOR_NUMBER:
             raise invalid_cursor()
-    about: dict[str, Any] = {"since": query["since"], "subject": query["id"], "who": query["who"], "before": before}
+    about: dict[str, Any] = {
+        "since": query["since"],
+        "subject": query["id"],
+        "who": query["who"],
+        "what": query["what"],
+    }
     # One more than requested, to know whether there is another page.
     found = [
-        one.to_dict() for one in inspect.audit_records(reads, **about, limit=query["limit"] + 1, now_ms=reads.now_ms)
+        one.to_dict()
+        for one in inspect.audit_records(reads, **about, before=before, limit=query["limit"] + 1, now_ms=reads.now_ms)
     ]
     items, more = found[: query["limit"]], found[query["limit"] :]
     return {"items": items, "next_cursor": encode_cursor([items[-1]["seq"]]) if more else None}

@@ -298,10 +298,13 @@ _TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
 NAVIGATION: Final = (
     ("/", "Overview", "o"),
     ("/jobs", "Jobs", "j"),
+    ("/dlq", "Dead", "d"),
+    ("/batches", "Batches", "b"),
     ("/queues", "Queues", "q"),
     ("/workers", "Workers", "w"),
-    ("/dlq", "Dead", "d"),
     ("/cron", "Schedules", "c"),
+    ("/alerts", "Alerts", "a"),
+    ("/audit", "Audit", "u"),
     ("/settings", "Settings", "s"),
 )
 

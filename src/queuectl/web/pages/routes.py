@@ -20,7 +20,7 @@ from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import read_body
-from queuectl.web.pages import actions, admin, cron, job, jobs, overview, queues
+from queuectl.web.pages import actions, admin, alerts, audit, batches, cron, job, jobs, overview, queues
 from queuectl.web.pages.actions import PURGE, VERBS
 from queuectl.web.pages.render import (
     Handler,
@@ -49,6 +49,11 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/dlq": jobs.show_dead,
     "/cron": cron.show,
     "/settings": admin.show_settings,
+    "/batches": batches.show,
+    "/batches/{name}": batches.show_one,
+    "/alerts": alerts.show,
+    "/alerts/{name}": alerts.show_one,
+    "/audit": audit.show,
 }
 
 CHANGES: Final[Mapping[str, Handler]] = {
@@ -69,6 +74,12 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/cron/{name}/remove": cron.remove,
     "/cron/{name}/pause": partial(cron.set_paused, paused=True),
     "/cron/{name}/resume": partial(cron.set_paused, paused=False),
+    "/alerts/+/add": alerts.add,  # no alert can have this name
+    "/alerts/{name}/edit": alerts.edit,
+    "/alerts/{name}/pause": partial(alerts.set_paused, paused=True),
+    "/alerts/{name}/resume": partial(alerts.set_paused, paused=False),
+    "/alerts/{name}/test": alerts.test,
+    "/alerts/{name}/remove": alerts.remove,
     "/settings/{key}": admin.save_setting,
 }
 

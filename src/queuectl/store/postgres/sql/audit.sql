@@ -1,10 +1,13 @@
 -- name: audit
--- Entries after a number, the oldest first. `has`: only those with this text in their targets.
+-- Entries after a number, the oldest first. `has` and `who`: only those with this text in their
+-- targets or their actor. `what`: only those with this action, or one of this group (`whats`).
 select seq, at, actor, action, targets, before, after
   from queuectl.audit
  where seq > %(behind)s
    and at >= %(since)s
    and (%(has)s::text is null or strpos(targets, %(has)s) > 0)
+   and (%(who)s::text is null or strpos(actor, %(who)s) > 0)
+   and (%(what)s::text is null or action = %(what)s or action like %(whats)s)
  order by seq
  limit %(limit)s
 
@@ -15,6 +18,8 @@ select seq, at, actor, action, targets, before, after
  where seq < %(behind)s
    and at >= %(since)s
    and (%(has)s::text is null or strpos(targets, %(has)s) > 0)
+   and (%(who)s::text is null or strpos(actor, %(who)s) > 0)
+   and (%(what)s::text is null or action = %(what)s or action like %(whats)s)
  order by seq desc
  limit %(limit)s
 

@@ -42,6 +42,15 @@ select count(*)
    and finished_at > %(since)s
    and batch = %(name)s
 
+-- name: batches_lately
+-- The jobs of each batch that were completed since a time.
+select batch, count(*)
+  from queuectl.jobs
+ where state = 'completed'
+   and finished_at > %(since)s
+   and batch is not null
+ group by batch
+
 -- name: take_batch
 -- The completion job of this batch, unless another worker has enqueued it. Locked: concurrent enqueues into it and other
 -- workers wait.

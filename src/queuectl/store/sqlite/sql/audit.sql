@@ -1,10 +1,13 @@
 -- name: audit
--- Entries after a number, the oldest first. `has`: only those with this text in their targets.
+-- Entries after a number, the oldest first. `has` and `who`: only those with this text in their
+-- targets or their actor. `what`: only those with this action, or one of this group (`whats`).
 select seq, at, actor, action, targets, before, after
   from audit
  where seq > :behind
    and at >= :since
    and (:has is null or instr(targets, :has))
+   and (:who is null or instr(actor, :who))
+   and (:what is null or action = :what or action like :whats)
  order by seq
  limit :limit
 
@@ -15,6 +18,8 @@ select seq, at, actor, action, targets, before, after
  where seq < :behind
    and at >= :since
    and (:has is null or instr(targets, :has))
+   and (:who is null or instr(actor, :who))
+   and (:what is null or action = :what or action like :whats)
  order by seq desc
  limit :limit
 

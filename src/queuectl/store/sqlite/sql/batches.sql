@@ -42,6 +42,15 @@ select count(*)
    and finished_at > :since
    and batch = :name
 
+-- name: batches_lately
+-- The jobs of each batch that were completed since a time.
+select batch, count(*)
+  from jobs indexed by jobs_completed
+ where state = 'completed'
+   and finished_at > :since
+   and batch is not null
+ group by batch
+
 -- name: take_batch
 -- The completion job of this batch, unless another worker has enqueued it.
 select on_complete

@@ -234,14 +234,14 @@ def test_actions_that_fit_appear_with_a_selection(visit: Visit, site: Site) -> N
         return [text for text in bar.get_by_role("button").all_inner_texts() if text != "Clear selection"]
 
     page.get_by_label("Select fits-held").check()
-    assert offered() == ["Run now", "Release", "Cancel"]
+    assert offered() == ["Run now", "Release", "Cancel", "Edit…"]
     expect(bar).to_contain_text("Updates paused while jobs are selected")
     page.get_by_label("Select fits-held").uncheck()
     expect(bar).to_be_hidden()
     page.get_by_label("Select fits-ended").check()
     assert offered() == ["Retry", "Remove"]
     page.get_by_label("Select fits-free").check()
-    assert offered() == ["Run now", "Retry", "Hold", "Cancel", "Remove"]
+    assert offered() == ["Run now", "Retry", "Hold", "Cancel", "Remove", "Edit…"]
     press(page, "Clear selection")
     expect(bar).to_be_hidden()
     page.get_by_label("Select all on this page").check()
@@ -279,6 +279,36 @@ def test_all_matching_jobs_are_changed_at_once(visit: Visit, site: Site) -> None
     page.get_by_role("dialog").get_by_role("button", name="Cancel 60 jobs").click()
     notice(page, "60 jobs cancelled")
     expect(page.locator("#list")).to_contain_text("No matching jobs")
+
+
+def test_the_priority_of_selected_jobs_is_edited_and_their_queue_is_kept(visit: Visit, site: Site) -> None:
+    for name in ("bulk-1", "bulk-2", "bulk-3"):
+        site.queuectl("enqueue", "--id", name, "--queue", "bulks", "--delay", "1h", "true", check=0)
+    page = visit("/jobs?queue=bulks")
+    page.get_by_label("Select bulk-1").check()
+    page.get_by_label("Select bulk-3").check()
+    press(page, "Edit…")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Edit 2 jobs")
+    dialog.get_by_label("Priority").fill("7")
+    dialog.get_by_role("button", name="Edit 2 jobs").click()
+    notice(page, "2 jobs edited")
+    expect(page.locator("#notice").get_by_role("button", name="Undo")).to_have_count(0)
+    found = {
+        one["id"]: (one["priority"], one["queue"]) for one in site.queuectl("list", "--queue", "bulks", "--json").json
+    }
+    assert found == {"bulk-1": (7, "bulks"), "bulk-2": (0, "bulks"), "bulk-3": (7, "bulks")}
+    page = visit("/jobs?queue=bulks", script=False)
+    page.get_by_label("Select bulk-2").check()
+    press(page, "Edit…")
+    press(page, "Edit 1 job")
+    notice(page, "No field has a new value")
+    page.get_by_label("Select bulk-2").check()
+    press(page, "Edit…")
+    page.get_by_label("Priority").fill("high")
+    press(page, "Edit 1 job")
+    notice(page, "priority")
+    expect(page.locator("#notice .notice")).to_have_attribute("data-kind", "refused")
 
 
 def test_finished_jobs_are_removed_and_others_skipped(visit: Visit, site: Site) -> None:

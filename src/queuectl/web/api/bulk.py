@@ -75,6 +75,10 @@ def _prune(session: WebSession, store: Store, refs: Iterable[str], exact: bool) 
     return apply_to_each(store, refs, remove, exact=exact)
 
 
+def edit_action(change: JobEdit) -> Action:
+    return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
+
+
 ACTIONS: Final = {
     "cancel": Action(control.CANCELLABLE, "cancelled", _cancel),
     "retry": _action(control.RETRYABLE, "retried", control.retry),
@@ -129,7 +133,7 @@ def _parse_action(body: Mapping[str, Any]) -> Action:
         if not isinstance(fields, dict) or (change := parse_edit(fields)) == JobEdit():
             problem = f"expected fields to change, got {short_repr(fields)}"
             raise InvalidInput("change", problem, hint='for example {"priority": 5}')
-        return Action(WAITING, "edited", lambda _, store, refs, exact: control.edit(store, refs, change, exact=exact))
+        return edit_action(change)
     if fields is not None:
         raise InvalidInput("change", "is allowed with the action edit only", hint="omit it")
     if name is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import UnknownName, UsageError
+from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.model import BulkResult, Job
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import find_jobs
@@ -14,7 +16,7 @@ from queuectl.store.reads import Reads
 from queuectl.store.types import Chosen, Filter
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, plural
-from queuectl.web.api.bulk import ACTIONS, ANY, Action
+from queuectl.web.api.bulk import ACTIONS, ANY, Action, edit_action
 from queuectl.web.api.operation import SELECTORS, to_filter
 from queuectl.web.pages.render import (
     MAX_NOTICE_LINES,
@@ -75,13 +77,14 @@ class Verb(NamedTuple):
     # attempt count, and a worker may claim the job at once.
     undo: str | None = None
     is_grave: bool = False  # kills or removes something
+    change: JobEdit | None = None  # of an edit
 
     def label_for(self, jobs: str) -> str:
         return phrase(self.label, jobs)
 
     @property
     def action(self) -> Action:
-        return ACTIONS[self.name]
+        return ACTIONS[self.name] if self.change is None else edit_action(self.change)
 
     @property
     def is_selective(self) -> bool:
@@ -111,10 +114,14 @@ VERBS: Final[Mapping[str, Verb]] = {
         Verb("prune", "Remove", "removed", _REMOVES, is_grave=True),
     )
 }
+EDIT: Final = Verb("edit", "Edit", "edited", "Empty fields stay as they are.", change=JobEdit())
+LIST_VERBS: Final = (*VERBS.values(), EDIT)  # of a list of jobs
 PURGE: Final = Verb("purge", "Purge", "purged", _REMOVES, is_grave=True)  # from the dead letter queue
 
 
 def find_verb(name: str | None) -> Verb:
+    if name == EDIT.name:
+        return EDIT
     if name is None or name not in VERBS:
         raise UnknownName("action", name or "", nearest=closest_match(name or "", VERBS), known=list(VERBS))
     return VERBS[name]
@@ -151,6 +158,7 @@ def _undo(verb: Verb, ids: tuple[str, ...], session: WebSession) -> Notice:
     return perform(session, verb, ids, exact=True)._replace(undo=None)
 
 
+EDITABLE_FIELDS: Final = ("priority", "queue", "timeout")
 PREVIEW_SIZE: Final = 5  # jobs that the preview lists
 
 
@@ -185,6 +193,7 @@ def _preview(session: WebSession, ask: PageRequest) -> View:
         "first": affected.first,
         "others": affected.others,
         "back": back_to(ask.query, "/jobs"),
+        "editable": EDITABLE_FIELDS if verb is EDIT else (),
     }
     return View("act.html", verb.label_for("jobs"), values)
 
@@ -192,12 +201,23 @@ def _preview(session: WebSession, ask: PageRequest) -> View:
 def do(session: WebSession, ask: PageRequest) -> Redirect:
     verb, form = find_verb(ask.form.one("action")), ask.form
     to = back_to(form, "/jobs")
+    if verb is EDIT:
+        verb = verb._replace(change=_parse_change(form))
     if not form.has("all"):
         return Redirect(to, perform_on_named(session, verb, _ids(form)))
     where = _able(Selection(form).where(session.reads), verb)
     chosen = [] if where is None else session.reads.choose(where)
     ids = [job.id for job in chosen if verb.action.wants(job)]
     return Redirect(to, perform(session, verb, ids, exact=True))
+
+
+def _parse_change(form: Fields) -> JobEdit:
+    given: dict[str, object] = {name: text for name in EDITABLE_FIELDS if (text := form.one(f"new_{name}")) is not None}
+    if not given:
+        raise UsageError("no field has a new value", hint="fill in at least one field")
+    with suppress(ValueError):
+        given["priority"] = int(str(given["priority"])) if "priority" in given else None
+    return parse_edit(given)
 
 
 def _ids(fields: Fields) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
-from queuectl.web.pages.actions import VERBS, Selection, Verb
+from queuectl.web.pages.actions import LIST_VERBS, Selection, Verb
 from queuectl.web.pages.render import Fields, Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
 
 LIMITS: Final = (25, 50, 100, 250)
@@ -120,7 +120,7 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "limit": limit,
         "limits": [(size, with_query("/jobs", [*chosen.pairs, *_view(sort, size)])) for size in LIMITS],
         "since_choices": SINCE,
-        "verbs": [verb for verb in VERBS.values() if not where.states or where.states & verb.action.able],
+        "verbs": [verb for verb in LIST_VERBS if not where.states or where.states & verb.action.able],
         **_table(reads),
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
@@ -132,7 +132,7 @@ def _table(reads: Reads) -> dict[str, Any]:
     return {
         "now": from_ms(reads.now_ms()),
         "allowed": lambda job: allowed_failures(job.max_retries, first_is_free=job.first_is_free),
-        "verbs_of": lambda job: " ".join(verb.name for verb in VERBS.values() if verb.fits(job)),
+        "verbs_of": lambda job: " ".join(verb.name for verb in LIST_VERBS if verb.fits(job)),
     }
 
 

@@ -231,7 +231,7 @@ def test_actions_that_fit_appear_with_a_selection(visit: Visit, site: Site) -> N
     expect(bar).to_be_hidden()
 
     def offered() -> list[str]:
-        return [text for text in bar.get_by_role("button").all_inner_texts() if text != "Clear selection"]
+        return [text for text in bar.get_by_role("button").all_inner_texts() if text != "Clear"]
 
     page.get_by_label("Select fits-held").check()
     assert offered() == ["Run now", "Release", "Cancel", "Edit…"]

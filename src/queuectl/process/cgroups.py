@@ -25,6 +25,9 @@ PREFIX: Final = "queuectl-run-"
 WORKER_GROUP: Final = "queuectl-worker"
 CONTROLLERS: Final = ("memory", "pids", "cpu")
 MAX_FREE_GROUPS: Final = 64
+# Groups whose files stay open: opening one costs three times as much as reading or writing it.
+MAX_OPEN_GROUPS: Final = 64
+OPEN_FILES: Final = 2  # of each
 BRIEF_RUN: Final = 0.05  # seconds: reading the usage of the group would cost more than it tells
 _POPULATED: Final = "populated 1"  # in `cgroup.events`
 _FROZEN: Final = "frozen 1"
@@ -32,6 +35,7 @@ _VERSION_2: Final = "0::"  # the line of version 2 in /proc/PID/cgroup
 _SYSTEMD: Final = "/run/systemd/system"  # as sd_booted(3) has it
 _DELEGATED: Final = ("trusted.delegate", "user.delegate")
 _READ_SIZE: Final = 1 << 16
+_EVENTS_SIZE: Final = 256
 _MICROSECONDS: Final = 1000  # in a millisecond
 
 
@@ -227,14 +231,16 @@ NO_GROUP_LIMITS: Final = GroupLimits()
 
 
 class Group:
-    """`user` and `system`: processor time that the group has counted for earlier runs and for the supervisor, in microseconds."""
+    """`user` and `system`: processor time that the group has counted for earlier runs and for the supervisor, in microseconds. `procs` and
+    `events`: its files of these names, if they are open."""
 
-    __slots__ = ("limits", "name", "system", "user")
+    __slots__ = ("events", "limits", "name", "procs", "system", "user")
 
     def __init__(self, name: str, limits: GroupLimits) -> None:
         self.name = name
         self.limits = limits
         self.user = self.system = 0.0
+        self.procs = self.events = -1
 
     def charge(self, user: float, system: float) -> None:
         self.user += user
@@ -256,6 +262,11 @@ class CgroupPool:
         self._free_count = 0
         self._occupied: deque[Group] = deque()  # of ended runs that left processes behind
         self._number = 0
+        soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Files of so many more groups may be open.
+        self._may_open = (
+            MAX_OPEN_GROUPS if soft_limit == resource.RLIM_INFINITY else min(MAX_OPEN_GROUPS, soft_limit // 16)
+        )
         self._next: Group | None = (
             None  # the group of the next run without limits: between two starts this process is in it
         )
@@ -288,8 +299,8 @@ class CgroupPool:
 
     def limits(self, limits: Mapping[str, int], nice: int | None) -> GroupLimits:
         """Which of these limits a group can enforce."""
-        if self._parent is None:
-            return GroupLimits()
+        if self._parent is None or not (limits or nice):
+            return NO_GROUP_LIMITS
         controllers = self._parent.controllers
         return GroupLimits(
             limits.get("memory") if "memory" in controllers else None,
@@ -312,27 +323,49 @@ class CgroupPool:
             os.mkdir(group.name, dir_fd=self._parent_fd)
         except OSError:  # the number of groups is limited, or the parent was taken from us
             return None
+        if self._may_open > 0 and limits.is_reusable:
+            self._open_files(group)
         return group
 
-    @contextlib.contextmanager
-    def entered(self, group: Group | None) -> Iterator[bool]:
-        """Start a process within this context to have it in the group from its first instruction: the supervisor is in there meanwhile.
+    def _open_files(self, group: Group) -> None:
+        with contextlib.suppress(OSError):
+            group.procs = os.open(f"{group.name}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=self._parent_fd)
+            self._may_open -= 1
+            group.events = os.open(f"{group.name}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._parent_fd)
 
-        Cheaper than a shell that moves itself (30 µs against 450 µs), and without a moment in which the job could start a process
-        outside. Yields whether it is in the group.
+    def _close_files(self, group: Group) -> None:
+        if group.procs >= 0:
+            self._may_open += 1
+            os.close(group.procs)
+        if group.events >= 0:
+            os.close(group.events)
+        group.procs = group.events = -1
+
+    def enter(self, group: Group) -> bool:
+        """A process that is started from here on is in the group from its first instruction: the supervisor is in there until `leave`.
+        Returns whether it is.
+
+        Cheaper than a shell that moves itself (6 µs against 450 µs), and without a moment in which the job could start a process
+        outside.
         """
-        is_next = group is not None and group is self._next
-        is_inside = is_next or (group is not None and self._enter(group))
-        try:
-            yield is_inside
-        finally:
-            if is_inside:
-                # The process runs: not even an error here may make it count as one that could not be started.
-                self.enter_next(None if is_next else self._next)
+        if group is self._next or self._enter(group):
+            return True
+        if self._next is not None:  # the run does not get the group of another one
+            self._go_home()
+            self._put_back(self._next, is_reusable=True)
+            self._next = None
+        return False
+
+    def leave(self, group: Group) -> None:
+        # The process runs: not even an error here may make it count as one that could not be started.
+        self.enter_next(None if group is self._next else self._next)
 
     def _enter(self, group: Group) -> bool:
         try:
-            self._write(group, "cgroup.procs", 0)
+            if group.procs >= 0:
+                os.write(group.procs, b"0")
+            else:
+                self._write(group, "cgroup.procs", 0)
         except OSError:  # the group was removed: the run goes without
             return False
         self._note_move(group)
@@ -349,9 +382,12 @@ class CgroupPool:
         if group is not None and self._enter(group):
             self._next = group
         else:
-            with contextlib.suppress(OSError):
-                os.write(self._home_fd, b"0")
-                self._note_move(None)
+            self._go_home()
+
+    def _go_home(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._home_fd, b"0")
+            self._note_move(None)
 
     def _note_move(self, to: Group | None) -> None:
         """Charge our own processor time to the group that we have left."""
@@ -413,11 +449,16 @@ class CgroupPool:
 
     def _put_back(self, group: Group, *, is_reusable: bool) -> None:
         try:
-            is_occupied = _POPULATED in self._read(group, "cgroup.events")
+            if group.events >= 0:
+                is_occupied = _POPULATED in os.pread(group.events, _EVENTS_SIZE, 0).decode()
+            else:
+                is_occupied = _POPULATED in self._read(group, "cgroup.events")
         except OSError as exc:
             if exc.errno in (errno.EMFILE, errno.ENFILE):
                 self._occupied.append(group)
-            return  # otherwise the group was removed
+            else:  # the group was removed
+                self._close_files(group)
+            return
         if is_occupied:
             self._occupied.append(group)
         elif not is_reusable or self._free_count >= MAX_FREE_GROUPS:
@@ -431,13 +472,13 @@ class CgroupPool:
         left = [*(one for some in self._free.values() for one in some), *self._occupied]
         if self._next is not None:
             left.append(self._next)
-            with contextlib.suppress(OSError):
-                os.write(self._home_fd, b"0")
+            self._go_home()
         for group in left:
             self.remove(group)
 
     def remove(self, group: Group) -> None:
         assert self._parent is not None
+        self._close_files(group)
         _remove(f"{self._parent.directory}/{group.name}")
 
     def _read(self, group: Group, file: str) -> str:

@@ -69,7 +69,6 @@ class SupervisedRun:
         "exited_at",
         "group",
         "has_exited",
-        "may_reap",
         "output",
         "place",
         "reason",
@@ -88,9 +87,6 @@ class SupervisedRun:
         self.began = began
         self.group = group
         self.reason: str | None = None  # why the worker terminates it
-        self.may_reap = (
-            True  # not while it is being terminated: as a zombie its PID, the number of its group, is not reused
-        )
         self.has_exited = False
         self.exited_at = 0.0
         self.ended_at = 0  # the same in clock ticks
@@ -112,6 +108,8 @@ class Supervisor:
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._runs: dict[str, SupervisedRun] = {}  # until their ends are recorded
         self._running: dict[int, SupervisedRun] = {}  # by PID
+        # Of those, the ones that are being terminated and not reaped: as a zombie its PID, the number of its group, is not reused.
+        self._terminating: set[int] = set()
         self._unwritten: deque[SupervisedRun] = (
             deque()
         )  # ended, and not in the journal; in the order in which they ended
@@ -129,9 +127,9 @@ class Supervisor:
         is_writing = False
         with contextlib.suppress(Disconnected):
             while True:
-                self._wait()
-                for message in self._channel.receive():
-                    self._handle(message)
+                if self._wait():
+                    for message in self._channel.receive():
+                        self._handle(message)
                 self._reap()
                 self._start_waiting()
                 self._write_late()
@@ -146,17 +144,16 @@ class Supervisor:
 
     def outlive(self) -> None:
         """Write how the runs end, until none is left and no process can print any more."""
-        for run in self._runs.values():
-            run.may_reap = True
+        self._terminating.clear()
         self._has_exits = True
         while True:
             self._reap()
             self._unwritten.clear()
             self._news.clear()  # nothing reads it
-            for run in list(self._runs.values()):
-                if run.exit is not None:
-                    self._write_exit(run)
-                    self._forget(run)
+            ended = [run for run in self._runs.values() if run.exit is not None]
+            for run in ended:
+                self._write_exit(run)
+            self._forget(ended)
             if self.is_idle:
                 return
             self._wait()
@@ -167,15 +164,20 @@ class Supervisor:
 
     # ── the loop ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _wait(self) -> None:
+    def _wait(self) -> bool:
+        """Until there is something to do. Returns whether the channel is ready."""
+        is_ready = False
         for key, _ in self._selector.select(self._wait_time()):
-            if isinstance(key.data, RunOutput):
+            if key.data is not None:
                 self._output.collect(key.data)
                 self._announce(key.data)
-            elif key.fd == self._wakeups:
+            elif key.fd != self._wakeups:
+                is_ready = True
+            else:
                 self._has_exits = True
                 with contextlib.suppress(BlockingIOError):
                     os.read(self._wakeups, 4096)
+        return is_ready
 
     def _wait_time(self) -> float | None:
         if self._may_start:
@@ -226,15 +228,15 @@ class Supervisor:
             case "terminating":
                 for token, reason in message["runs"].items():
                     if (run := self._runs.get(token)) is not None and run.exit is None:
-                        run.reason, run.may_reap = reason, False
+                        run.reason, self._has_exits = reason, True
+                        self._terminating.add(run.child.pid)
             case "finish":
                 for token in message["runs"]:
                     if (run := self._runs.get(token)) is not None:
-                        run.may_reap = self._has_exits = True
+                        self._terminating.discard(run.child.pid)
+                        self._has_exits = True
             case "recorded":
-                for token in message["runs"]:
-                    if (run := self._runs.get(token)) is not None:
-                        self._forget(run)
+                self._forget([run for token in message["runs"] if (run := self._runs.get(token)) is not None])
             case "ping":
                 self._add_news("pong", True)
             case _:
@@ -330,14 +332,17 @@ class Supervisor:
             if group is not None and setup.limits:
                 command = command._replace(setup=_without_group_limits(setup, group))
             before = system.now_ticks()
-            with self._pool.entered(group) as is_inside:
+            if group is not None and not self._pool.enter(group):
+                self._pool.remove(group)
+                group = None
+            try:
                 pid = spawn(command, stdin=self._null, stdout=out, stderr=out)
                 child = Child(pid, system.start_time(pid, not_before=before))
                 with contextlib.suppress(OSError):  # a full disk: then the token in its environment identifies it
                     self._journal.write(request["place"], request["token"], Record(*child))
-            if group is not None and not is_inside:
-                self._pool.remove(group)
-                group = None
+            finally:
+                if group is not None:
+                    self._pool.leave(group)
         except (CannotSpawn, OSError) as exc:
             self._output.close(output)
             if group is not None:
@@ -361,30 +366,45 @@ class Supervisor:
         if not self._has_exits:
             return
         self._has_exits = False
-        for pid, run in list(self._running.items()):
-            if run.may_reap:
-                found, status, usage = os.wait4(pid, os.WNOHANG)
-                if found:
-                    del self._running[pid]
+        ended = []
+        # As soon as one may not be reaped, each of the others is asked for.
+        for which in [pid for pid in self._running if pid not in self._terminating] if self._terminating else (-1,):
+            while (found := _reap_child(which)) is not None:
+                pid, status, usage = found
+                if (run := self._running.pop(pid, None)) is not None:
                     if run.slot is not None:
                         heapq.heappush(self._free_slots, run.slot)
                     self._note_exit(run)
-                    self._finish(run, _how(status), self._usage(run, usage))
-            elif not run.has_exited and _is_zombie(pid):
+                    ended.append((run, _how(status), self._usage(run, usage)))
+        for pid in self._terminating:
+            run = self._running[pid]
+            if not run.has_exited and _is_zombie(pid):
                 self._note_exit(run)
                 self._add_news("leaders", run.token)
+        if ended:
+            # A worker that takes over the runs of ours, which may be stopped, says in the journal why it terminates them.
+            reasons, closed = self._journal.appended()
+            for run, how, report in ended:
+                self._finish(run, how, report, reasons.get(run.token), is_closed=run.token in closed)
 
     def _note_exit(self, run: SupervisedRun) -> None:
         if not run.has_exited:
             run.has_exited, run.exited_at, run.ended_at = True, self._clock.monotonic(), system.now_ticks()
 
-    def _finish(self, run: SupervisedRun, how: Exited | Signalled, report: ResourceReport) -> None:
-        """Close the log of an ended run and report its end."""
+    def _finish(
+        self,
+        run: SupervisedRun,
+        how: Exited | Signalled,
+        report: ResourceReport,
+        reason: str | None,
+        *,
+        is_closed: bool,
+    ) -> None:
+        """Close the log of an ended run and report its end. `reason`: why another worker has terminated it. `is_closed`: that one writes
+        its END marker."""
         run.output.is_announced = True
         duration = run.exited_at - run.began
-        # A worker that takes over the runs of ours, which may be stopped, says in the journal why it terminates them.
-        reasons, closed = self._journal.appended()
-        reason = run.reason or reasons.get(run.token)
+        reason = run.reason or reason
         code, number = (how.code, None) if isinstance(how, Exited) else (None, how.signal)
         ending = _ENDINGS.get(reason or "")
         if ending is None:
@@ -392,7 +412,7 @@ class Supervisor:
         line = partial(
             end_line, ending, exit_code=code, signal=number, error=None, duration=duration, now_ms=self._clock.now_ms()
         )
-        log_to = self._output.finish(run.output, None if run.token in closed else line)
+        log_to = self._output.finish(run.output, None if is_closed else line)
         run.exit = Exit(how, run.ended_at, run.output.writer.log_from, log_to, report, reason)
         self._unwritten.append(run)
         ended: Message = {"token": run.token, "code": code, "signal": number, "duration": duration, "reason": reason}
@@ -428,13 +448,14 @@ class Supervisor:
         with contextlib.suppress(OSError):  # a full disk: then the end stays unknown
             self._journal.write(run.place, run.token, Record(*run.child, run.output.writer.log_from, run.exit))
 
-    def _forget(self, run: SupervisedRun) -> None:
-        del self._runs[run.token]
-        run.output.writer.close()  # opened again for what processes print that it has left behind
-        if run.group is not None:
-            _, closed = self._journal.appended()
-            was_killed = run.reason is not None or run.token in closed or _was_killed(run.exit)
-            self._pool.release(run.group, was_killed=was_killed)
+    def _forget(self, runs: Collection[SupervisedRun]) -> None:
+        _, closed = self._journal.appended() if runs else ({}, set())
+        for run in runs:
+            del self._runs[run.token]
+            run.output.writer.close()  # opened again for what processes print that it has left behind
+            if run.group is not None:
+                was_killed = run.reason is not None or run.token in closed or _was_killed(run.exit)
+                self._pool.release(run.group, was_killed=was_killed)
 
 
 def main() -> None:
@@ -501,6 +522,15 @@ def _without_group_limits(setup: ChildSetup, group: Group) -> ChildSetup:
 def _how(status: int) -> Exited | Signalled:
     code = os.waitstatus_to_exitcode(status)
     return Exited(code) if code >= 0 else Signalled(-code)
+
+
+def _reap_child(pid: int) -> tuple[int, int, Any] | None:
+    """Reap this child, or any if it is -1. Returns its PID, status and usage; None if there is none that has ended."""
+    try:
+        found = os.wait4(pid, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return found if found[0] else None
 
 
 def _is_zombie(pid: int) -> bool:

@@ -12,7 +12,6 @@ from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.process import tree
 from queuectl.process.journal import (
     LOST,
-    MAX_UNSTARTED,
     RECORD_BYTES,
     Entries,
     Exit,
@@ -83,16 +82,17 @@ def test_what_other_workers_append_is_read_by_its_supervisor(path: str) -> None:
     assert read_journal(path).closed == {"a" * 32, "c" * 32}
 
 
-def test_jobs_that_were_claimed_and_not_started_are_listed_until_they_are_started(path: str) -> None:
+def test_what_a_signed_journal_does_not_have_was_not_started(path: str) -> None:
+    ordered, cleared, unknown = "a" * 32, "b" * 32, "c" * 32
+    assert read_journal(path).may_have_begun(unknown), "there is no journal"
     journal = Journal(path)
-    tokens = [f"{number:032}" for number in range(MAX_UNSTARTED + 5)]
-    journal.write_unstarted(tokens)
-    assert read_journal(path).unstarted == set(tokens[:MAX_UNSTARTED]), "those that do not fit count as started"
-    journal.write(0, tokens[0], Record(0, 0))
-    assert read_journal(path).unstarted == set(tokens[1:MAX_UNSTARTED])
-    journal.write_unstarted([])
-    assert read_journal(path).unstarted == frozenset()
+    for place, token in enumerate((ordered, cleared)):
+        journal.write(place, token, Record(0, 0))
+    journal.clear(1)
+    assert read_journal(path).may_have_begun(unknown), "its supervisor could not sign it"
+    journal.sign(tree.identity_of(os.getpid()))
     journal.close()
+    assert [read_journal(path).may_have_begun(token) for token in (ordered, cleared, unknown)] == [True, False, False]
 
 
 def test_a_journal_of_another_boot_says_nothing_about_processes(path: str) -> None:
@@ -105,6 +105,7 @@ def test_a_journal_of_another_boot_says_nothing_about_processes(path: str) -> No
     assert read_journal(path).supervisor == me
     journal.sign(me._replace(boot="another"))
     assert read_journal(path) == Entries(runs={"a" * 32: Record(0, 0, 3)})
+    assert read_journal(path).may_have_begun("b" * 32), "its last records may not have reached the disk"
     assert tree.orphans(read_journal(path).runs) == []
     journal.close()
 

@@ -16,7 +16,7 @@ from queuectl.logs.writer import LogWriter
 from queuectl.process.client import RunExit, Started, StartRequest
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child, Identity
-from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
+from queuectl.process.spawn import CannotSpawn, StartExpired, StartUnrecorded, StartWithdrawn
 from queuectl.process.supervisor import JOURNAL_AFTER
 from queuectl.process.tree import SUPERVISOR_PROGRAM
 from tests.sim.host import Host, Process, Signals
@@ -155,8 +155,8 @@ class Supervisor:
         if stage.now >= request.start_by:
             self.news.started.append(Started(request.token, StartExpired("it is too late"), stage.now))
             return
-        if not self._write(request.place, request.token, Record(0, 0)) and request.is_prefetched:
-            self.news.started.append(Started(request.token, StartWithdrawn("withdrawn"), stage.now))
+        if not self._write(request.place, request.token, Record(0, 0)):
+            self.news.started.append(Started(request.token, StartUnrecorded("unrecorded"), stage.now))
             return
         # Only if every other worker is on this host: one of another host cannot know about it, nor kill us.
         if host.is_only_one and stage.strikes(stage.chances.stall):

@@ -6,8 +6,6 @@ import signal
 
 import pytest
 
-from queuectl.process.journal import Journal, Record, read_journal
-from queuectl.store.enqueue import new_tokens
 from queuectl.worker.slots import MAX_PREFETCHED, MIN_WAVES, SHORT_JOB, SHORT_JOBS_IN_A_ROW, STALE_AFTER, Prefetch
 from tests.clock import FakeClock
 from tests.e2e.scene import Scene
@@ -107,30 +105,6 @@ def test_after_that_nothing_is_claimed_ahead_until_jobs_are_short_again(bench: B
     assert bench.prefetch.size(4) == 0
 
 
-# ── what is left if the worker dies ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_largest_prefetch_fits_into_the_journal_and_leaves_the_rest_alone(tmp_path: object) -> None:
-    path, tokens = f"{tmp_path}/runs", new_tokens(MAX_PREFETCHED)
-    journal = Journal(path)
-    journal.write_unstarted(tokens)
-    assert read_journal(path).unstarted == set(tokens)
-    assert journal.appended() == ({}, set())
-    journal.write_unstarted(tokens[:1])
-    assert read_journal(path).unstarted == {tokens[0]}
-    journal.close()
-
-
-def test_what_has_begun_has_begun_though_an_old_note_says_otherwise(tmp_path: object) -> None:
-    # A full disk keeps the worker from noting that less has not begun; that its supervisor started the process is written before.
-    path, tokens = f"{tmp_path}/runs", new_tokens(2)
-    journal = Journal(path)
-    journal.write_unstarted(tokens)
-    journal.write(0, tokens[0], Record(1, 1))
-    assert read_journal(path).unstarted == {tokens[1]}
-    journal.close()
-
-
 # ── from outside ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -166,5 +140,4 @@ def test_a_crash_does_not_count_for_jobs_that_had_not_started(scene: Scene) -> N
     worker.kill()
     scene.drain()
     assert scene.count("completed") == 3000
-    # At most those that had a slot, and those that were claimed in that very moment.
-    assert sum(job.crashes for job in scene.store.jobs()) <= 2 + 6
+    assert sum(job.crashes for job in scene.store.jobs()) <= 2, "at most those that had a slot"

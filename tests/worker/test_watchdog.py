@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from queuectl.process.journal import RECORD_BYTES
 from queuectl.process.system import IS_PORTABLE
 from tests.e2e.processes import children, is_running, process
 from tests.e2e.scene import Scene
@@ -224,3 +226,17 @@ def test_a_job_in_a_directory_that_hangs_stalls_alone_and_is_never_run_twice(mou
     scene.wait_for(unwanted, "cancelled")
     assert scene.lines("ran") == []
     assert LOST not in worker.output
+
+
+def test_a_job_whose_start_cannot_be_written_down_waits(scene: Scene) -> None:
+    """Otherwise the next worker would take it for unstarted after a crash."""
+    worker = scene.worker("--count", "2")
+    pid = supervisor_of(worker)
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (RECORD_BYTES, before[1]))  # as a full disk: room for its signature
+    job_id = scene.enqueue(scene.note("begun"))
+    wait_until(lambda: "journal of its worker cannot be written" in worker.output, what="the worker to report it")
+    assert not scene.lines("begun")
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    job = scene.wait_for(job_id, "completed")
+    assert (job["runs"], job["attempts"], len(scene.lines("begun"))) == (1, 0, 1)

@@ -218,7 +218,7 @@ class Rescue:
             max_crashes=self._settings.max_crashes,
             spans=spans,
             only=set(spans),
-            unbegun=self._entries[self._journal].unstarted,
+            unbegun={claim.token for claim in ready if not self._entries_of(claim.token).may_have_begun(claim.token)},
         )
         for claim in ready:
             del self._claims[claim.token]

@@ -21,7 +21,7 @@ from queuectl.process import tree
 from queuectl.process.adopted import AdoptedRuns, UnknownExit
 from queuectl.process.ipc import Channel, Disconnected, Message, encode, encode_environment
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired, StartWithdrawn
+from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired, StartUnrecorded, StartWithdrawn
 from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
 
 POLL_EVERY: Final = 0.02
@@ -30,7 +30,12 @@ _PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), tree.
 # All that Python may need to start. The rest of our environment is for the jobs.
 _NEEDED_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", PORTABLE_VARIABLE)
 
-_PROBLEMS: Final = {None: CannotSpawn, "expired": StartExpired, "withdrawn": StartWithdrawn}
+_PROBLEMS: Final = {
+    None: CannotSpawn,
+    "expired": StartExpired,
+    "unrecorded": StartUnrecorded,
+    "withdrawn": StartWithdrawn,
+}
 
 Environment = Mapping[bytes, bytes]
 
@@ -48,9 +53,6 @@ class StartRequest(NamedTuple):
     place: int  # in the journal
     token: str
     slot: int | None = None  # None: it waits for one within the capacity of the supervisor
-    is_prefetched: bool = (
-        False  # the journal says that it has not started: it starts only if the journal can say otherwise
-    )
     program: bytes | None = None
     shell: bytes | None = None
     secrets: Sequence[tuple[str, bytes]] = ()  # by name: redacted in its output
@@ -456,7 +458,6 @@ class SupervisorClient:
             "worker": request.worker,
             "run": request.run,
             "slot": request.slot,
-            "is_prefetched": request.is_prefetched,
             "start_by": request.start_by,
             "secrets": [(name, encode(value)) for name, value in request.secrets],
             "setup": None if setup == NO_SETUP else {**setup._asdict(), "limits": dict(setup.limits)},

@@ -1,15 +1,16 @@
 """The journal of a worker: which processes it runs, for the worker or command that finds it dead.
 
 A text file of records with a fixed length. The supervisor writes the first process of each run before and after it starts it, and how it
-ended; the worker writes which runs it terminates, and which jobs it has claimed and not started. Another worker that takes runs over
-appends behind all of them. Not in the database and not synced: it only has to outlive the worker, not the host.
+ended; the worker writes which runs it terminates. Another worker that takes runs over appends behind all of them. Not in the database and not
+synced: it only has to outlive the worker, not the host.
+
+Nothing starts without its record: a claim that is not in here was not started.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from itertools import islice
 from typing import Final, NamedTuple
 
 from queuectl.jobs.outcome import Exited, Signalled
@@ -19,10 +20,6 @@ from queuectl.process.system import system
 
 RECORD_BYTES: Final = 384
 APPENDED_FROM: Final = 4096  # records: twice as many as slots, since a worker may adopt. Unused ones are holes
-# The last records before that: the tokens of jobs that were claimed and not started.
-UNSTARTED_AT: Final = APPENDED_FROM - 8
-UNSTARTED_BYTES: Final = 8 * RECORD_BYTES
-MAX_UNSTARTED: Final = 48
 LOST: Final = "lost"  # the reason why a run is terminated that was taken from its worker
 _NONE: Final = "-"
 
@@ -67,8 +64,11 @@ class Entries(NamedTuple):
     supervisor: Identity | None = None
     runs: dict[str, Record] = {}  # noqa: RUF012 - never changed
     terminations: dict[str, list[Termination]] = {}  # noqa: RUF012 - the first reason counts
-    unstarted: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()  # another process writes the END marker of these
+
+    def may_have_begun(self, token: str) -> bool:
+        """Whether a run may have been started. Without the signature of its supervisor, the journal may be missing, or of an earlier boot."""
+        return self.supervisor is None or token in self.runs
 
 
 class Journal:
@@ -93,11 +93,6 @@ class Journal:
     def write_termination(self, place: int, token: str, termination: Termination) -> None:
         self._write(2 * place + 2, _format_termination(token, termination))
 
-    def write_unstarted(self, tokens: Iterable[str]) -> None:
-        # Those that do not fit count as started.
-        text = " ".join(("unstarted", *islice(tokens, MAX_UNSTARTED)))
-        self._write(UNSTARTED_AT, text, size=UNSTARTED_BYTES)
-
     def begun(self) -> set[str]:
         """The tokens of the runs that a supervisor has started, or was about to start."""
         return set(_parse(os.pread(self._fd, os.fstat(self._fd).st_size, 0).split(b"\n")).runs)
@@ -114,8 +109,8 @@ class Journal:
     def close(self) -> None:
         os.close(self._fd)
 
-    def _write(self, place: int, record: str, *, size: int = RECORD_BYTES) -> None:
-        os.pwrite(self._fd, _padded(record, size), place * RECORD_BYTES)
+    def _write(self, place: int, record: str) -> None:
+        os.pwrite(self._fd, _padded(record), place * RECORD_BYTES)
 
 
 def append_terminations(path: str, tokens: Iterable[str], termination: Termination, *, create: bool) -> None:
@@ -153,12 +148,11 @@ def read_journal(path: str) -> Entries:
     entries = _parse(lines)
     if entries.supervisor is not None and entries.supervisor.boot not in ("", system.boot_id()):
         return Entries(runs={token: Record(0, 0, found.log_from) for token, found in entries.runs.items()})
-    # The list of unstarted jobs may be out of date: a full disk prevents the next one.
-    return entries._replace(unstarted=entries.unstarted - entries.runs.keys())
+    return entries
 
 
 def _parse(lines: Iterable[bytes]) -> Entries:
-    supervisor, unstarted = None, frozenset[str]()
+    supervisor = None
     runs: dict[str, Record] = {}
     terminations: dict[str, list[Termination]] = {}
     closed: set[str] = set()
@@ -167,8 +161,6 @@ def _parse(lines: Iterable[bytes]) -> Entries:
         match line.strip(b"\0 ").decode("ascii", "replace").split():
             case ["supervisor", pid, started, boot]:
                 supervisor = Identity(int(pid), int(started), "" if boot == _NONE else boot)
-            case ["unstarted", *tokens]:
-                unstarted = frozenset(tokens)
             case ["closed", token]:
                 closed.add(token)
             case ["terminating", token, reason, at]:
@@ -179,11 +171,11 @@ def _parse(lines: Iterable[bytes]) -> Entries:
                 runs[token] = Record(int(pid), int(started), place, _parse_exit(ended), kept)
             case _:
                 pass
-    return Entries(supervisor, runs, terminations, unstarted, frozenset(closed))
+    return Entries(supervisor, runs, terminations, frozenset(closed))
 
 
-def _padded(record: str, size: int = RECORD_BYTES) -> bytes:
-    return record.ljust(size - 1).encode() + b"\n"
+def _padded(record: str) -> bytes:
+    return record.ljust(RECORD_BYTES - 1).encode() + b"\n"
 
 
 def _format_termination(token: str, termination: Termination) -> str:

@@ -87,6 +87,10 @@ class StartWithdrawn(CannotSpawn):
     """It was not started, because the worker did not want it any more."""
 
 
+class StartUnrecorded(CannotSpawn):
+    """It was not started, because the journal cannot be written: after a crash, it would count as not started."""
+
+
 class StartExpired(CannotSpawn):
     """It was not started, since its claim may belong to another worker by now."""
 

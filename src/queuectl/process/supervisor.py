@@ -276,13 +276,13 @@ class Supervisor:
         if at >= request["start_by"]:  # we were stopped, or our worker was before it sent this
             self._refuse(request, at, "expired")
             return False
-        # Before the start: a process that finds this worker dead must not take a job for unstarted that is about to run.
+        # Before the start: a process that finds this worker dead takes a run for unstarted that is not in the journal.
         try:
             self._journal.write(place, token, Record(0, 0))
-        except OSError:  # a full disk: then the token in its environment identifies it
-            if request["is_prefetched"]:
-                self._refuse(request, at, "withdrawn")
-                return False
+        except OSError as exc:  # a full disk, and the record is the first at this place
+            problem = f"the journal of its worker cannot be written: {(exc.strerror or str(exc)).lower()}"
+            self._add_news("started", {"token": token, "at": at, "error": problem, "why": "unrecorded"})
+            return False
         try:
             child = self._spawn(request, slot, at).child
         except CannotSpawn as exc:

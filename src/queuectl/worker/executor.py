@@ -26,7 +26,7 @@ from queuectl.jobs.outcome import (
 from queuectl.process.adopted import Adoption, UnknownExit
 from queuectl.process.client import RunExit, Started
 from queuectl.process.model import Child, ProcessInfo
-from queuectl.process.spawn import CannotSpawn, StartExpired, StartWithdrawn
+from queuectl.process.spawn import CannotSpawn, StartExpired, StartUnrecorded, StartWithdrawn
 from queuectl.settings import Settings
 from queuectl.store.types import Span
 from queuectl.worker.config import WorkerContext
@@ -70,6 +70,8 @@ class Executor:
         self.pending_secrets = PendingSecrets(context.secrets, context.clock)
         self._prefetch = Prefetch(context.clock)
         self._quarantine = Quarantine()
+        # By token, of the lost runs: their records in the journal stay until the store has their ends, or they would count as unstarted.
+        self._lost_places: dict[str, int] = {}
         self._is_supervisor_lost = False
 
     def __len__(self) -> int:
@@ -111,7 +113,6 @@ class Executor:
         claims = [*self.pending_secrets.ready(claims, may_have=self._launcher.may_have), *webhooks]
         claims = self._quarantine.admit(claims, self._live_runs, self._context.clock.monotonic())
         prefetched = self._beyond_slots(claims, slots)
-        self._write_unstarted(prefetched)
         for first in range(0, len(claims), START_BATCH_SIZE):
             placed = self._assign(claims[first : first + START_BATCH_SIZE])
             prepared, refused = self._launcher.prepare_all(placed, secrets=self.pending_secrets.take)
@@ -130,12 +131,7 @@ class Executor:
             for one in prepared:
                 token, request = one.claim.token, one.request
                 self.runs.add(WorkerRun(one.claim, request.slot, request.place, now, is_prefetched=token in prefetched))
-            self._processes.start(
-                [
-                    one.request._replace(start_by=start_by, is_prefetched=one.claim.token in prefetched)
-                    for one in prepared
-                ]
-            )
+            self._processes.start([one.request._replace(start_by=start_by) for one in prepared])
             self._note_started()
 
     def _live_runs(self) -> list[tuple[str, float]]:
@@ -146,11 +142,6 @@ class Executor:
         live = sum(run.slot is None for run in self.runs.live)
         jobs = [claim.token for claim in claims if not self._webhooks.is_webhook(claim)]
         return jobs[max(0, slots - live) :]
-
-    def _write_unstarted(self, prefetched: Sequence[str]) -> None:
-        """Before they are requested: the supervisor writes into the journal which of them it starts. The latest first: not all may fit."""
-        tokens = [*(run.claim.token for run in self._waiting), *prefetched]
-        self._launcher.write_unstarted([*reversed(tokens), *self.pending_secrets.tokens, *self._quarantine.tokens])
 
     def _remove_waiting(self, is_meant: Callable[[Claim], bool] = lambda _: True) -> list[Claim]:
         """Take out claims that were not requested from the supervisor yet."""
@@ -197,6 +188,9 @@ class Executor:
             self._prefetch.note_stale()
         elif isinstance(problem, StartExpired):
             outcome = GivenBack(str(problem))
+        elif isinstance(problem, StartUnrecorded):
+            self.start_pause.begin(f"{run.claim.id}: {problem}")
+            outcome = GivenBack(str(problem))
         else:
             outcome = NotStarted(str(problem))
         self.completer.add_unstarted(run.claim, outcome, began=at)
@@ -238,6 +232,7 @@ class Executor:
         journals = set[str]()
         for token in known:
             self.lost.pop(token, None)
+            self._lost_places.pop(token, None)
             if (run := self.runs.get(token)) is not None and run.state is RunState.EXITED:
                 self.runs.remove(run)
                 assert run.child is not None
@@ -272,7 +267,7 @@ class Executor:
     def _assign(self, claims: Sequence[Claim]) -> list[tuple[Claim, int | None, int]]:
         """For each a slot, if it is a webhook delivery, and a place in the journal, which also an end needs that is not recorded yet."""
         slots = _unused({run.slot for run in self.runs if run.slot is not None}, WEBHOOK_SLOTS_FROM)
-        places = _unused({run.place for run in self.runs}, 0)
+        places = _unused({*(run.place for run in self.runs), *self._lost_places.values()}, 0)
         return [(claim, next(slots) if self._webhooks.add(claim) else None, next(places)) for claim in claims]
 
     def unrecorded_starts(self, now: float) -> list[WorkerRun]:
@@ -313,6 +308,7 @@ class Executor:
         self.runs.move(run, RunState.EXITED)
         if run.is_lost or (run.why is Why.UNKNOWN_EXIT and (ended is None or ended.reason is not None)):
             self.runs.remove(run)
+            self._lost_places[run.claim.token] = run.place
             if run.child is not None:
                 self._processes.recorded(run.child)
             if not run.is_lost:

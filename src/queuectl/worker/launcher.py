@@ -96,7 +96,6 @@ class Launcher:
         self._environments = _Environments(gate.environment, home=home, worker=worker, db=db)
         self._fixed_names = self._environments.fixed_names
         self._gate = gate
-        self._unstarted: list[str] = []  # as the journal has them
 
     # ── preparing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,13 +206,6 @@ class Launcher:
         with contextlib.suppress(OSError):
             return self._journal.begun()
         return None
-
-    def write_unstarted(self, tokens: list[str]) -> None:
-        """All claims without a process: if we die, they do not count as crashed."""
-        if tokens != self._unstarted:
-            with contextlib.suppress(OSError):  # a full disk: then they count as started
-                self._journal.write_unstarted(tokens)
-                self._unstarted = tokens
 
 
 def _request(claim: Claim) -> Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 from queuectl.clock import Clock
@@ -82,10 +82,6 @@ class PendingSecrets:
         return len(self._claims)
 
     @property
-    def tokens(self) -> Collection[str]:
-        return self._claims.keys()
-
-    @property
     def sources(self) -> Sequence[Secrets]:
         """To wait for."""
         return () if self._secrets is None or not self._claims else (self._secrets,)
@@ -160,10 +156,6 @@ class Quarantine:
     def __len__(self) -> int:
         return len(self._held)
 
-    @property
-    def tokens(self) -> Sequence[str]:
-        return [claim.token for claim in self._held]
-
     def blame(self, crashed: frozenset[str]) -> frozenset[str]:
         """The supervisor has died while these ran. Returns the job that is the cause, if it is known: the only one, or the only one that
         also ran when it died before."""
@@ -214,7 +206,7 @@ class Quarantine:
 # A job that takes less is short; where exchanges with the store take longer than this, a job that takes less than one exchange.
 SHORT_JOB: Final = 0.01
 SHORT_JOBS_IN_A_ROW: Final = 8  # before any is prefetched
-MAX_PREFETCHED: Final = 48  # they are in one record of the journal
+MAX_PREFETCHED: Final = 48
 MIN_WAVES: Final = 5  # for each slot
 # Without a start for this long the jobs have become longer, and the claims are given back: another worker may have a slot. At
 # least two exchanges: giving back takes one, claiming again another.

@@ -7,8 +7,9 @@ import pytest
 from queuectl import errors
 from queuectl.jobs.outcome import Exited, NotStarted
 from queuectl.jobs.states import State
-from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.store import Store
+from queuectl.store.types import Filter, Sort
+from queuectl.text import WEBHOOK_QUEUE
 from tests.clock import FakeClock
 from tests.factories import new_job
 from tests.store.backends import Backend
@@ -108,34 +109,44 @@ def test_a_sound_store_has_no_problems_and_says_what_it_is(store: Store, worker:
 # ── what jobs are dead of ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_dead_are_told_apart_by_their_error_the_most_frequent_first(
+def test_dead_jobs_are_grouped_by_kind_of_failure_the_most_frequent_first(
     store: Store, worker: Hands, clock: FakeClock
 ) -> None:
-    assert store.dead_by_error(limit=5) == []
-    for name, queue, outcome in (
-        ("a", "q", Exited(1)),
-        ("b", "q", Exited(1)),
-        ("c", "r", Exited(7)),
-        ("d", "q", Exited(7)),
-        ("e", "q", Exited(7)),
-        ("f", "q", Exited(0)),
-        ("g", "q", NotStarted("x" * 500)),
+    assert store.failures(limit=5) == []
+    for name, queue, outcome, last_output in (
+        ("a", "q", Exited(1), "order 17 not found"),
+        ("b", "q", Exited(1), "order 4711 not found"),
+        ("c", "r", Exited(7), None),
+        ("d", "q", Exited(7), None),
+        ("e", "q", Exited(7), None),
+        ("f", "q", Exited(0), "fine"),
+        ("g", "q", NotStarted("no directory /a"), None),
+        ("h", "q", Exited(1), "no connection"),
     ):
         store.enqueue([new_job(name, queue=queue, max_retries=1)])
         clock.advance(1)
-        worker.run(outcome)
+        worker.run(outcome, last_output=last_output)
     end = clock.now_ms()
-    found = store.dead_by_error(limit=5)
-    errors_seen = [store.get(name).error for name in ("e", "b")]
-    assert [deaths[1:] for deaths in found] == [
-        (None, 3, "e", end - 2000),
-        ("q", 2, "b", end - 5000),
-        ("q", 1, "g", end),
+    found = store.failures(limit=5)
+    assert [failure[1:] for failure in found] == [
+        ("exit code 7", None, None, 3, "e", end - 3000),
+        ("exit code 1", "order 4711 not found", "q", 2, "b", end - 6000),
+        ("exit code 1", "no connection", "q", 1, "h", end),
+        ("could not start: no directory /a", None, "q", 1, "g", end - 1000),
     ]
-    assert [deaths.error for deaths in found[:2]] == errors_seen
-    assert len(found[2].error) == ERROR_SHOWN
-    assert store.dead_by_error(limit=1) == found[:1]
-    # Of many, those that died last: g, e and d.
-    assert [deaths[1:4] for deaths in store.dead_by_error(limit=5, most=3)] == [("q", 2, "e"), ("q", 1, "g")]
+    assert store.failures(limit=1) == found[:1]
+    # The fingerprint of a group selects exactly its jobs.
+    for failure, jobs in zip(found, (["e", "d", "c"], ["b", "a"], ["h"], ["g"]), strict=True):
+        where = Filter(frozenset({State.DEAD}), fingerprints=frozenset({failure.fingerprint}))
+        for sort in (Sort.CREATED, Sort.FINISHED):
+            assert [job.id for job in store.jobs(where, sort=sort)] == jobs
+        assert (store.count(where), [job.id for job in store.choose(where)]) == (len(jobs), jobs[::-1])
     store.retry(["c", "d", "e"], states=frozenset(State))
-    assert [deaths.jobs for deaths in store.dead_by_error(limit=5)] == [2, 1]
+    assert [failure.jobs for failure in store.failures(limit=5)] == [2, 1, 1]
+
+
+def test_groups_of_dead_jobs_ignore_webhook_deliveries(store: Store, worker: Hands) -> None:
+    store.enqueue([new_job("a", queue=WEBHOOK_QUEUE, max_retries=1)])
+    (claim,) = worker.calls(1)
+    worker.end(claim, BAD)
+    assert (store.get("a").state, store.failures(limit=5)) == (State.DEAD, [])

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from queuectl.jobs.fingerprint import fingerprint
 from tests.program import Program, WorkerProcess
 from tests.wait import wait_until
 from tests.web.server import Server, wait_for_state
@@ -145,12 +146,22 @@ def test_errors_of_dead_jobs_are_grouped_with_the_latest_job(full: Server) -> No
     (bad,) = full.get("/dlq")["items"]
     (told,) = full.get("/deaths")
     assert told == {
+        "fingerprint": fingerprint("dead", bad["error"], bad["last_output"]),
         "error": bad["error"],
+        "last_output": bad["last_output"],
         "queue": bad["queue"],
         "jobs": 1,
         "newest": bad["id"],
         "at": bad["finished_at"],
     }
+
+
+def test_dead_jobs_of_one_kind_are_listed_and_retried_together(full: Server) -> None:
+    (told,) = full.get("/deaths")
+    assert [job["id"] for job in full.get(f"/dlq?fingerprint={told['fingerprint']}")["items"]] == [told["newest"]]
+    assert full.get("/dlq?fingerprint=0")["items"] == []
+    body = {"where": {"fingerprint": told["fingerprint"]}, "preview": True}
+    assert full.http.post("/dlq/retry", json=body).json()["sample"] == [told["newest"]]
 
 
 def test_an_export_is_the_same_byte_by_byte(full: Server, house: Program) -> None:

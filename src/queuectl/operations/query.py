@@ -27,11 +27,12 @@ def parse_filter(
     queues: Iterable[str] = (),
     tags: Iterable[str] = (),
     batches: Iterable[str] = (),
+    fingerprints: Iterable[str] = (),
     since: object = None,
     match: object = None,
     dashes: str = "",
 ) -> Filter:
-    """Parse a filter: any of the states, queues and batches, and all of the tags. Raises InvalidInput or UnknownName.
+    """Parse a filter: any of the states, queues, batches and fingerprints, and all of the tags. Raises InvalidInput or UnknownName.
 
     A state may be a list, `dead,failed`, in any case. Webhook deliveries match only if their queue is named. `now_ms`, the time of the
     store, is called only if `since` needs it, after everything else is validated. `dashes` is `--` if the names in messages are
@@ -44,6 +45,7 @@ def parse_filter(
         queues,
         tags,
         batches=frozenset(batches),
+        fingerprints=frozenset(fingerprints),
         match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
         since_ms=None if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
         # Webhook deliveries are internal.

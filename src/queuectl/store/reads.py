@@ -18,9 +18,9 @@ from queuectl.store.types import (
     OUTPUT_AT_ONCE,
     After,
     Chosen,
-    Deaths,
     Ended,
     Exported,
+    Failure,
     Filter,
     Health,
     LatestRun,
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from queuectl.store.schedules import Schedules
     from queuectl.store.webhook_outbox import WebhookOutbox
 
-MAX_DEAD_GROUPED: Final = 20_000  # dead jobs that `dead_by_error` reads: some 50 ms
 MAX_CANDIDATES: Final = 5  # IDs that the error about an ambiguous prefix names
 PAGE_SIZE: Final = 500  # jobs that a long list reads at a time
-ERROR_SHOWN: Final = 200  # characters of an error by which dead jobs are grouped
 LATEST_RUN: Final = "host, pid, ending, usage"  # columns of the latest run, read before those of the job
 _THROUGHPUT_MS: Final = (60_000, 3_600_000, 86_400_000)
 
@@ -308,7 +306,13 @@ class Reads(StoreBase, ABC):
 
         A fixed statement with "or :x is null" for each condition would keep SQLite from using an index.
         """
-        columns = {"state": filters.states, "queue": filters.queues, "id": filters.ids, "batch": filters.batches}
+        columns = {
+            "state": filters.states,
+            "queue": filters.queues,
+            "id": filters.ids,
+            "batch": filters.batches,
+            "fingerprint": filters.fingerprints,
+        }
         found: list[tuple[str, list[Any]]] = [
             self.is_any(column, sorted(map(self.bindable, wanted))) for column, wanted in columns.items() if wanted
         ]
@@ -446,10 +450,9 @@ class Reads(StoreBase, ABC):
 
     # ── diagnostics ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def dead_by_error(self, *, limit: int, most: int = MAX_DEAD_GROUPED) -> list[Deaths]:
-        """Dead jobs by error, the most frequent first, among the `most` that died last."""
-        values = {"limit": limit, "most": most, "shown": ERROR_SHOWN}
-        return [Deaths(*row) for row in self.tx.all("dead_by_error", values, plan_freely=True)]
+    def failures(self, *, limit: int) -> list[Failure]:
+        """Dead jobs by kind of failure, the most frequent first. `Filter.fingerprints` selects those of a kind."""
+        return [Failure(*row) for row in self.tx.all("failures", {"limit": limit}, plan_freely=True)]
 
     def parents(self, ids: Sequence[str], *, limit: int) -> list[Link]:
         """The dependencies of these jobs, as far as the parents still exist; in the order of enqueue."""

@@ -40,6 +40,7 @@ class Filter(NamedTuple):
     since_ms: int | None = None  # enqueued then or later
     match: str | None = None  # plain text in the command, or in the arguments joined by spaces
     batches: frozenset[str] = frozenset()
+    fingerprints: frozenset[str] = frozenset()  # kinds of failure, see jobs/fingerprint.py
     includes_webhooks: bool = True
 
     @property
@@ -338,10 +339,12 @@ class Link(NamedTuple):
         return cls(*ends, Need(when), Otherwise(otherwise), DependencyState(state))
 
 
-class Deaths(NamedTuple):
-    """Dead jobs with the same error."""
+class Failure(NamedTuple):
+    """Dead jobs that failed in the same way: see jobs/fingerprint.py."""
 
-    error: str  # the first ERROR_SHOWN characters
+    fingerprint: str
+    error: str  # of the newest
+    last_output: str | None  # of the newest
     queue: str | None  # None: several queues
     jobs: int
     newest: str  # the ID of the job that died last

@@ -14,6 +14,7 @@ from queuectl.jobs.edit import JobEdit
 from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Span
+from queuectl.store.reads import Order
 from queuectl.store.sqlite.connection import SQL
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.store.types import After, Filter, Sort
@@ -104,7 +105,7 @@ HOT: Final = {
     "children": "edges_parent (parent=?)",
     "queues_with_key_limits": "jobs_key_limits (queue>?)",
     "measured": "jobs_completed (finished_at>? AND finished_at<?)",
-    "dead_by_error": "jobs_ended (state=?)",
+    "failures": "COVERING INDEX jobs_failures (state=? AND fingerprint>?)",
     "died_since": "jobs_ended (state=? AND finished_at>?)",
 }
 # Who is in the hands of a worker may be looked through: they are few.
@@ -182,11 +183,23 @@ def test_a_list_by_state_never_scans_the_jobs(store: SqliteStore, states: set[St
     assert not [step for step in steps if re.match(SCAN, step)], steps
 
 
+@pytest.mark.parametrize("sort", [Sort.CREATED, Sort.FINISHED])
+def test_a_list_of_one_kind_of_failure_is_in_the_order_of_an_index(store: SqliteStore, sort: Sort) -> None:
+    where = Filter(frozenset({State.DEAD}), fingerprints=frozenset({"f"}))
+    clause, values = store.where(where)
+    text = f"from jobs{store.index_hint(where, sort)}{clause}{Order(sort, where, descending=True).clause}"
+    (step, *rest) = [row[3] for row in store.db.all(f"explain query plan select * {text}", values)]
+    assert re.search(r"INDEX jobs_(failures \(state=\? AND fingerprint=\?\)|fingerprint \(fingerprint=\?\))", step), (
+        step
+    )
+    assert not [step for step in rest if step != "USE TEMP B-TREE FOR RIGHT PART OF ORDER BY"]  # of equal times
+
+
 @pytest.mark.parametrize("name", [*HOT, *APART])
 def test_no_hot_statement_sorts_jobs(store: SqliteStore, name: str) -> None:
     # They sort queues, workers and what is drawn, of which there are few, a handful, or what a person moves or removes.
     aside = {"oldest_waiting", "workers", "tally", "unfinished_jobs", "move", "running_keys", "parents", "children"}
-    aside |= {"ended_of", "measured", "dead_by_error", "died_since", "batches_lately"}
+    aside |= {"ended_of", "measured", "failures", "died_since", "batches_lately"}
     assert name in aside or not [step for step in plan(store, name) if "TEMP B-TREE" in step]
 
 

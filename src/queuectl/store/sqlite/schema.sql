@@ -191,6 +191,11 @@ create table moves (
 -- For the retention of dead and cancelled jobs; jobs_completed has the others.
 create index jobs_ended on jobs (state, finished_at) where state = 'dead' or state = 'cancelled';
 
+-- Dead jobs by kind of failure, see `failures`, which reads no more than this index; and those of one kind in the order of enqueue. Only a
+-- job that dies costs these entries. All of them have a fingerprint: that an index asks for it keeps other statements from using it.
+create index jobs_failures on jobs (state, fingerprint, finished_at, queue) where state = 'dead' and fingerprint is not null;
+create index jobs_fingerprint on jobs (fingerprint) where state = 'dead' and fingerprint is not null;
+
 -- Unique keys: at most one job with a key waits or runs. Jobs without a key are in neither of these indexes.
 create unique index jobs_unique on jobs (unique_key)
  where unique_key is not null

@@ -33,6 +33,7 @@ from queuectl.text import WEBHOOK_QUEUE
 MAX_PROBLEMS: Final = 10  # that an integrity check reports
 _ARGUMENTS: Final = "select group_concat(value, ' ') from (select value from json_each(argv) order by key)"
 # The indexes of jobs in the order of their ends, by state.
+_BY_FINGERPRINT: Final = {Sort.CREATED: "jobs_fingerprint", Sort.FINISHED: "jobs_failures"}  # of dead jobs of one kind
 _BY_END: Final = {State.COMPLETED: "jobs_completed", State.DEAD: "jobs_ended", State.CANCELLED: "jobs_ended"}
 SPARE_PAGES: Final = 256  # free pages that are kept for new jobs
 MAX_FREED_PAGES: Final = 200  # in one step
@@ -97,6 +98,9 @@ class SqliteStore(Store):
 
     def index_hint(self, where: Filter, sort: Sort) -> str:
         """The index that has the jobs in this order, where SQLite would choose another one and sort."""
+        if len(where.fingerprints) == 1 and where.states == {State.DEAD} and not where.ids and not where.tags:
+            name = _BY_FINGERPRINT.get(sort)
+            return "" if name is None else f" indexed by {name}"
         if sort is Sort.FINISHED and len(where.states) == 1 and not where.ids and not where.tags:
             name = _BY_END.get(next(iter(where.states)))
             return "" if name is None else f" indexed by {name}"

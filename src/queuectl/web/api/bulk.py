@@ -14,7 +14,6 @@ from queuectl.maintenance.pruner import MAX_ROWS, Plan, Pruned, Pruner, prune
 from queuectl.operations import control
 from queuectl.operations.bulk import apply_to_each, find_jobs, find_refusals, resolve_ids
 from queuectl.operations.query import restrict_states
-from queuectl.store.reads import MAX_DEAD_GROUPED
 from queuectl.store.store import Store
 from queuectl.store.types import Chosen
 from queuectl.store_threads import WebSession
@@ -160,14 +159,24 @@ def list_dead(session: WebSession, call: ApiRequest) -> Any:
 
 @DLQ(
     "GET /deaths",
-    f"Group the last {MAX_DEAD_GROUPED:,} dead jobs by error, most frequent first. `newest` is the job that died last.",
-    array(exactly(error=TEXT, queue=maybe("string"), jobs=COUNT, newest=TEXT, at=TIME)),
+    "Group dead jobs by error and last output, without numbers, IDs and paths, most frequent first. `fingerprint` selects the jobs of a group; "
+    "`newest` is the job that died last, which has this `error` and `last_output`.",
+    array(
+        exactly(
+            **dict.fromkeys(("fingerprint", "error"), TEXT),
+            **dict.fromkeys(("last_output", "queue"), maybe("string")),
+            jobs=COUNT,
+            newest=TEXT,
+            at=TIME,
+        )
+    ),
     params=(LIMIT,),
 )
 def dead_by_error(session: WebSession, call: ApiRequest) -> Any:
+    fields = ("fingerprint", "error", "last_output", "queue", "jobs", "newest")
     return [
-        {"error": one.error, "queue": one.queue, "jobs": one.jobs, "newest": one.newest, "at": iso(from_ms(one.at_ms))}
-        for one in session.reads.dead_by_error(limit=call.query["limit"])
+        {**{name: getattr(one, name) for name in fields}, "at": iso(from_ms(one.at_ms))}
+        for one in session.reads.failures(limit=call.query["limit"])
     ]
 
 

@@ -176,6 +176,7 @@ SELECTORS: Final = (
     Param("queue", "Only jobs in one of these queues.", many=True),
     Param("tag", "Only jobs with all of these tags.", many=True),
     Param("batch", "Only jobs of one of these batches.", many=True),
+    Param("fingerprint", "Only jobs that failed in one of these ways, see `GET /deaths`.", many=True),
     Param("since", "Only jobs enqueued since this time: a timestamp, or a duration before now."),
     Param("match", "Only jobs with this text in the command."),
 )
@@ -186,7 +187,10 @@ CURSOR: Final = Param("cursor", "The `next_cursor` of the previous page.")
 
 # The same selectors in a body: {"state": ["dead"], "queue": "mail"}
 WHERE_SCHEMA: Final = only(
-    **{name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for name in ("state", "queue", "tag", "batch")},
+    **{
+        name: {"oneOf": [NAME, {"type": "array", "items": NAME}]}
+        for name in ("state", "queue", "tag", "batch", "fingerprint")
+    },
     since=DURATION,
     match={**TEXT, "minLength": 1},
 )
@@ -198,6 +202,7 @@ def to_filter(values: Mapping[str, Any], reads: Reads) -> Filter:
         queues=values["queue"],
         tags=values["tag"],
         batches=values["batch"],
+        fingerprints=values["fingerprint"],
         since=values["since"],
         match=values["match"],
         now_ms=reads.now_ms,

@@ -11,7 +11,7 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.inspect import Page, page, without_webhook_queue
 from queuectl.operations.query import is_sortable, parse_sort
-from queuectl.store.reads import ERROR_SHOWN, MAX_DEAD_GROUPED, Reads
+from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id, plural
@@ -214,11 +214,10 @@ DEAD: Final = Filter(frozenset({State.DEAD}), includes_webhooks=False)
 
 def show_dead(session: WebSession, ask: PageRequest) -> View:
     reads = session.reads
-    groups = [{**one._asdict(), "at": from_ms(one.at_ms)} for one in reads.dead_by_error(limit=MAX_ERROR_GROUPS)]
+    groups = [{**one._asdict(), "at": from_ms(one.at_ms)} for one in reads.failures(limit=MAX_ERROR_GROUPS)]
     values: dict[str, Any] = {
         "count": reads.count(DEAD),
         "groups": groups,
-        "grouped": MAX_DEAD_GROUPED,
         "chosen": Selection(Fields([("state", State.DEAD.value)])),
         "view": [],
         "headers": [Header(column, None, None) for column in _COLUMNS[State.DEAD]],
@@ -229,13 +228,11 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
 
 
 def act_on_dead(session: WebSession, ask: PageRequest, *, verb: Verb) -> View | Notice:
-    """Retry or purge the dead jobs with the error in the form, which is truncated as on the page; without one, all of them."""
-    if ask.form.has("error"):
-        error = ask.form.text("error") or ""
-        dead = session.reads.jobs(DEAD, descending=False)
-        ids = [job.id for job in dead if (job.error or "")[:ERROR_SHOWN] == error]
-    else:
-        ids = [job.id for job in session.reads.choose(DEAD)]
+    """Retry or purge the dead jobs of the kinds of failure in the form; without one, all of them."""
+    where = DEAD._replace(fingerprints=frozenset(ask.form.all("fingerprint")))
+    if ask.form.has("fingerprint") and not where.fingerprints:
+        raise UsageError("the fingerprint is empty", hint="omit it to act on all dead jobs")
+    ids = [job.id for job in session.reads.choose(where)]
     if ids and not ask.is_confirmed:
         jobs = plural(len(ids), "dead job")
         return confirm(ask, verb.label, jobs, verb.about, back="/dlq", is_grave=verb.is_grave)

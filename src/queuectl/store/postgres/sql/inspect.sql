@@ -65,29 +65,29 @@ select 'edges', count(*)
  where not exists (select 1 from queuectl.jobs where seq = edges.parent)
     or not exists (select 1 from queuectl.jobs where seq = edges.child)
 
--- name: dead_by_error
--- The errors of dead jobs, the most frequent first, among those that died last: reading all would take time in proportion to
--- their number. With the job of each error that died last.
-with latest as (
-    select error, queue, seq, finished_at
+-- name: failures
+-- Dead jobs by kind of failure, the most frequent first, and of each kind the job that died last. Reads the entries of an index, not
+-- the jobs.
+with kinds as (
+    select fingerprint, count(*) as jobs, max(finished_at) as at, min(queue) as least, max(queue) as greatest
       from queuectl.jobs
      where state = 'dead'
+       and fingerprint is not null
        and queue <> 'queuectl.webhooks'
-       and finished_at is not null
-     order by finished_at desc
-     limit %(most)s
-),
-deaths as (
-    select left(coalesce(error, ''), %(shown)s) as why,
-           case when min(queue) = max(queue) then min(queue) end as queue,
-           count(*) as jobs,
-           max(array[finished_at, seq]) as newest
-      from latest
-     group by why
-     order by jobs desc, max(finished_at) desc, why
+     group by fingerprint
+     order by count(*) desc, max(finished_at) desc, fingerprint
      limit %(limit)s
 )
-select why, deaths.queue, deaths.jobs, id, newest[1]
-  from deaths
-  join queuectl.jobs on seq = newest[2]
- order by deaths.jobs desc, newest[1] desc, why
+select kinds.fingerprint, coalesce(newest.error, ''), newest.last_output, case when least = greatest then least end, kinds.jobs,
+       newest.id, at
+  from kinds
+ cross join lateral (
+      select error, last_output, id
+        from queuectl.jobs
+       where state = 'dead'
+         and queue <> 'queuectl.webhooks'
+         and fingerprint = kinds.fingerprint
+       order by finished_at desc, seq desc
+       limit 1
+  ) as newest
+ order by kinds.jobs desc, at desc, kinds.fingerprint

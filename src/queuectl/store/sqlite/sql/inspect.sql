@@ -37,22 +37,28 @@ select "table", count(*)
   from pragma_foreign_key_check()
  group by "table"
 
--- name: dead_by_error
--- The errors of dead jobs, the most frequent first, among those that died last: reading all would take time in proportion to
--- their number. SQLite takes the other columns from the row that has the max(): the job that died last.
-select substr(coalesce(error, ''), 1, :shown) as why,
-       case when count(distinct queue) = 1 then queue end,
-       count(*) as jobs,
-       id,
-       max(finished_at) as at
-  from (
-      select error, queue, id, finished_at
-        from jobs indexed by jobs_ended
+-- name: failures
+-- Dead jobs by kind of failure, the most frequent first, and of each kind the job that died last. Reads the entries of an index, not
+-- the jobs.
+with kinds as (
+    select fingerprint, count(*) as jobs, max(finished_at) as at, min(queue) as least, max(queue) as greatest
+      from jobs indexed by jobs_failures
+     where state = 'dead'
+       and fingerprint is not null
+       and queue <> 'queuectl.webhooks'
+     group by fingerprint
+     order by count(*) desc, max(finished_at) desc, fingerprint
+     limit :limit
+)
+select kinds.fingerprint, coalesce(error, ''), last_output, iif(least = greatest, least, null), kinds.jobs, id, at
+  from kinds
+  join jobs on seq = (
+      select seq
+        from jobs indexed by jobs_failures
        where state = 'dead'
          and queue <> 'queuectl.webhooks'
-       order by finished_at desc
-       limit :most
+         and fingerprint = kinds.fingerprint
+       order by finished_at desc, seq desc
+       limit 1
   )
- group by why
- order by jobs desc, at desc, why
- limit :limit
+ order by kinds.jobs desc, at desc, kinds.fingerprint

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from queuectl.jobs.fingerprint import fingerprint
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.operations import wait as use
 from queuectl.operations.query import encode_cursor
 from queuectl.operations.wait import Progress
-from queuectl.store.reads import ERROR_SHOWN
 from queuectl.store.types import Filter
 from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
@@ -36,9 +36,11 @@ class Piece(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """Failed jobs of a batch with the same error."""
+    """Failed jobs of a batch that failed in the same way."""
 
-    error: str
+    fingerprint: str
+    error: str  # of the newest
+    last_output: str | None  # of the newest
     jobs: int
     newest: Job
     states: tuple[str, ...]
@@ -118,14 +120,21 @@ def pieces(counts: Mapping[State, int], total: int) -> list[Piece]:
 
 
 def group_failures(jobs: Iterable[Job]) -> list[Failures]:
-    """Groups of jobs with the same error, the largest first. `jobs`: the newest first."""
+    """Groups of jobs that failed in the same way, the largest first. `jobs`: the newest first."""
     groups: dict[str, list[Job]] = {}
     for job in jobs:
-        groups.setdefault((job.error or "")[:ERROR_SHOWN], []).append(job)
+        groups.setdefault(fingerprint(job.state, job.error, job.last_output) or "", []).append(job)
     return sorted(
         (
-            Failures(error, len(of), of[0], tuple(sorted({job.state.value for job in of})))
-            for error, of in groups.items()
+            Failures(
+                kind,
+                of[0].error or "",
+                of[0].last_output,
+                len(of),
+                of[0],
+                tuple(sorted({job.state.value for job in of})),
+            )
+            for kind, of in groups.items()
         ),
         key=lambda group: -group.jobs,
     )

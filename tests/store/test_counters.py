@@ -102,6 +102,24 @@ def test_a_point_says_what_happened_in_each_queue(sampled: Store, worker: Hands,
     assert everything.run == build_histogram([(2, 1, 40), (8, 1, 3000)])
 
 
+def test_the_time_since_the_last_sample_is_known_before_it_is_sampled(
+    sampled: Store, worker: Hands, clock: FakeClock
+) -> None:
+    sampled.enqueue([new_job(queue="mail") for _ in range(3)])
+    clock.advance(5)
+    worker.run(OK)
+    clock.advance(5)
+    now = {point.queue: point for point in sampled.samples.unsampled()}
+    assert set(now) == {ALL_QUEUES, "mail"}
+    assert now["mail"].covers_ms == 10_000
+    assert (now["mail"].counts.enqueued, now["mail"].counts.completed, now["mail"].wait.jobs) == (3, 1, 1)
+    assert sampled.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 5000, queue="mail") == []
+    minute(sampled, clock)
+    (written,) = sampled.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000, queue="mail")
+    assert written.counts == now["mail"].counts
+    assert [point.queue for point in sampled.samples.unsampled() if any(point.counts)] == []
+
+
 def test_a_gap_is_covered_by_the_next_look(sampled: Store, clock: FakeClock) -> None:
     sampled.enqueue([new_job()])
     minute(sampled, clock, seconds=5 * 3600 + 7)

@@ -34,6 +34,7 @@ from queuectl.store.types import Row
 # are not counted: finding them would need a scan of all jobs that have ended.
 LATE_MS: Final = 5000
 EVER: Final = 2**63 - 1  # later than any time
+MAX_UNSAMPLED_TIMES: Final = 20_000  # jobs
 SAMPLE_ATTEMPTS: Final = 3  # jobs may be pruned concurrently
 _MAX_WINDOW_MS: Final = 3_600_000
 _SPANS: Final = (Span.MINUTE, Span.HOUR)
@@ -106,6 +107,12 @@ class SampleInput(NamedTuple):
     minute: Sequence[Row]  # points_of
     hour: Sequence[Row]
 
+    @property
+    def completed(self) -> int:
+        """The jobs that were completed since the last sample."""
+        then = sum(Counts(*counts).completed for _, *counts in self.counters)
+        return sum(counts["completed"] for counts in totals_of(self.moves).values()) - then
+
 
 class Sample(NamedTuple):
     """The values of the statements with these names."""
@@ -117,19 +124,21 @@ class Sample(NamedTuple):
     thin_points: list[dict[str, Any]]
 
 
-def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
-    totals = {queue: Counts(**counts) for queue, counts in totals_of(answers.moves).items()}
-    then = {queue: Counts(*counts) for queue, *counts in answers.counters}
+def snapshot_of(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Snapshot:
     first_ms = answers.first_created[0][0] if answers.first_created else now_ms
-    snapshot = Snapshot(
+    return Snapshot(
         now_ms=now_ms,
         last_ms=first_ms if sampling.last_ms is None else sampling.last_ms,
-        totals=totals,
-        then=then,
+        totals={queue: Counts(**counts) for queue, counts in totals_of(answers.moves).items()},
+        then={queue: Counts(*counts) for queue, *counts in answers.counters},
         tally=tally_of(answers.tally),
         oldest_ms=oldest_of(answers.oldest_waiting, now_ms=now_ms),
         times=times_by_queue(answers.measured),
     )
+
+
+def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
+    snapshot = snapshot_of(sampling, answers, now_ms=now_ms)
     new = build_points(snapshot)
     _, until = sampling.window(now_ms)
     return Sample(
@@ -137,7 +146,9 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
         | {"removals": sampling.removals},
         # In one order for all callers, so that they do not deadlock.
         add_to_bucket=sorted(answers.measured),
-        set_counters=[(queue, *counts) for queue, counts in sorted(totals.items()) if then.get(queue) != counts],
+        set_counters=[
+            (queue, *counts) for queue, counts in sorted(snapshot.totals.items()) if snapshot.then.get(queue) != counts
+        ],
         put_point=[
             _row(span, point)
             for span, there in zip(_SPANS, (answers.minute, answers.hour), strict=True)
@@ -200,6 +211,20 @@ class Samples:
         then, oldest first. A time without a worker has none; the next sample says how long a time it covers."""
         values = {"span": span.value, "since": since_ms, "queue": queue}
         return [point_of(row) for row in self._tx.all("points", values)]
+
+    def unsampled(self) -> list[Point]:
+        """The points of the time since the last sample, as `record` would write them now: with those, charts agree with the counts
+        of jobs. After very many completed jobs without their times, which are read job by job."""
+        with self._tx.snapshot():
+            state, now = self._state(), self._tx.clock.now_ms()
+            moves, tally, oldest, counters, first = self._tx.each(
+                ("moves", ()), ("tally", ()), ("oldest_waiting", {"now": now}), ("counters", ()), ("first_created", ())
+            )
+            found = SampleInput(moves, tally, oldest, counters, (), first, (), ())
+            if found.completed <= MAX_UNSAMPLED_TIMES:
+                since, _ = state.window(now)
+                found = found._replace(measured=self._tx.all("measured", {"since": since, "until": EVER}))
+        return build_points(snapshot_of(state, found, now_ms=now))
 
     def histograms(self) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:
         """For each queue: run time and waiting time of all jobs ever completed, in the buckets of jobs/stats.py. They never

@@ -1,4 +1,4 @@
-"""Charts, timelines, formats and issues."""
+"""Timelines, formats and issues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_ms
-from queuectl.web.pages import charts, render
+from queuectl.web.pages import render
 from queuectl.web.pages.job import timeline
 from queuectl.web.pages.overview import Overview, find_issues
 from queuectl.web.pages.render import command, whole_command
@@ -23,31 +23,6 @@ from tests.operations import life
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
-
-
-@pytest.mark.parametrize("value, top", [(0, 1), (0.3, 0.5), (1, 1), (3, 5), (7, 10), (42, 50), (100, 100), (101, 200)])
-def test_a_scale_ends_at_a_number_that_is_easy_to_read(value: float, top: float) -> None:
-    assert charts.ceiling(value) == pytest.approx(top)
-
-
-def test_bars_are_stacked_within_the_chart() -> None:
-    (low, high), top = charts.stack([{"completed": 90, "dead": 10}, {"completed": 0, "dead": 0}], ["a", "b"])
-    assert top == 100
-    assert (low.y + low.height, high.y + high.height) == (charts.HEIGHT, low.y)
-    assert high.y == 0
-    assert all(bar.x >= 0 and bar.x + bar.width <= charts.WIDTH for bar in (low, high))
-
-
-def test_a_small_bar_stays_visible() -> None:
-    bars, _ = charts.stack([{"completed": 10_000, "dead": 1}], ["a"])
-    assert bars[-1].kind == "dead"
-    assert bars[-1].height > 1
-
-
-def test_a_line_has_gaps_for_missing_values() -> None:
-    paths, _ = charts.lines({"p50": [1, None, 2, 3]})
-    assert paths["p50"].count("M") == 2
-    assert charts.lines({"p50": [None, None]})[0] == {"p50": ""}
 
 
 @pytest.mark.parametrize(

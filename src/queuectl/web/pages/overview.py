@@ -15,9 +15,9 @@ from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
 from queuectl.units import to_ms
-from queuectl.web.pages.charts import WINDOWS, trend
 from queuectl.web.pages.jobs import DEAD
 from queuectl.web.pages.render import PageRequest, View, part, span
+from queuectl.web.pages.trend import WINDOWS, trend
 
 LATE_AFTER_MS: Final = 5 * 60 * 1000  # a longer wait is an issue
 RECENT_MS: Final = 60 * 60 * 1000
@@ -126,6 +126,7 @@ def _late(overview: Overview) -> Iterator[Issue]:
 
 
 MAX_RUNNING_SHOWN = 6
+MAX_QUEUES_IN_LIST = 200
 MAX_QUEUES_SHOWN = 15  # the busiest ones
 
 
@@ -156,7 +157,8 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "queue_count": len({*tally, *rules}),
         "workers": workers,
         "running": list(reads.jobs(Filter(frozenset({State.PROCESSING})), limit=MAX_RUNNING_SHOWN)),
-        "trend": trend(session, ask.query.one("span")),
+        "trend": trend(session, ask.query.one("span"), ask.query.one("queue")),
+        "queue_names": sorted({*tally, *rules})[:MAX_QUEUES_IN_LIST],
         "windows": WINDOWS,
     }
     return View("overview.html", "Overview", values)

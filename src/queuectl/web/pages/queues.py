@@ -13,9 +13,9 @@ from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
-from queuectl.web.pages.charts import last_hour
 from queuectl.web.pages.job import limit_texts
 from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
+from queuectl.web.pages.trend import queue_sparkline
 from queuectl.webhooks.rules import redact_url
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
@@ -28,13 +28,14 @@ def show(session: WebSession, ask: PageRequest) -> View:
     oldest, part = session.reads.oldest_waiting_ms(), ask.query.one("name") or ""
     known = use.list_queues(session.reads)
     found = [one for one in known if part in one.name]
+    unsampled = session.reads.samples.unsampled()
     rows = [
         {
             **_rules(one),
             "waiting": sum(one.states[state.value] for state in WAITING),
             "running": one.states["processing"],
             "oldest_ms": oldest.get(one.name),
-            "last_hour": last_hour(session, one.name) if index < MAX_CHARTS else None,
+            "spark": queue_sparkline(session, one.name, unsampled) if index < MAX_CHARTS else None,
         }
         for index, one in enumerate(found[:MAX_SHOWN])
     ]

@@ -1,4 +1,5 @@
 // Progressive enhancement: every page works without these scripts.
+import { start as startCharts } from "./charts.js";
 import { start as startForms } from "./forms.js";
 import { start as startKeys } from "./keys.js";
 import { start as startLive } from "./live.js";
@@ -20,4 +21,4 @@ function startNavigation() {
   if (here) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
 
-for (const start of [startNavigation, startTimes, startForms, startSelect, startKeys, startGraph, startLog, startLive]) start();
+for (const start of [startNavigation, startTimes, startForms, startSelect, startKeys, startGraph, startLog, startCharts, startLive]) start();

@@ -4,14 +4,12 @@ import gc
 import os
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import count, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from textual.pilot import Pilot
 
 from queuectl.client import Queue
 from queuectl.clock import SystemClock
@@ -20,9 +18,8 @@ from queuectl.jobs.states import State
 from queuectl.paths import store_file
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.text import WEBHOOK_QUEUE
-from queuectl.tui.app import Top
 from queuectl.tui.job_screen import JobScreen
-from queuectl.tui.log_pane import MAX_LINES, LogPane
+from queuectl.tui.log_pane import LogPane
 from queuectl.tui.screens import Confirm, Help, Menu, Prompt
 from tests.factories import new_job
 from tests.program import WorkerProcess
@@ -297,100 +294,6 @@ def test_a_job_and_its_log_are_shown_without_terminal_sequences(
             assert app.screen.has_class("-log-only")
             await pilot.press("q")
             await until(lambda: len(app.screen_stack) == 1, what="the page again")
-
-    play(scene)
-
-
-class Printing(NamedTuple):
-    """A job that prints as many numbered lines as the test asks for, in the log-only view."""
-
-    home: Path
-    app: Top
-    pilot: Pilot[None]
-
-    @property
-    def pane(self) -> LogPane:
-        return self.app.screen.query_one(LogPane)
-
-    @property
-    def top(self) -> str:
-        """The first line on the screen."""
-        return self.pane.row_text(self.pane.scroll_offset.y)
-
-    async def print_to(self, last: int) -> None:
-        (self.home / "new").write_text(str(last))
-        (self.home / "new").rename(self.home / "last")
-        wanted = [f"line {last}"]  # there are no lines before the first output
-        await until(lambda: lines_of(self.pane)[-1:] == wanted, what=wanted[0])
-        await self.pilot.pause()
-
-
-@asynccontextmanager
-async def printing(home: Path, queue: Queue) -> AsyncIterator[Printing]:
-    script = (
-        "i=0; while :; do last=$(cat last 2>/dev/null || echo 0); "
-        "while [ $i -lt $last ]; do i=$((i+1)); echo line $i; done; sleep 0.02; done"
-    )
-    job = queue.enqueue(script, cwd=str(home)).id
-    async with view(home) as (app, pilot):
-        await until(lambda: states_of(app).get(job) == "processing", what="the job to run")
-        await pilot.press("l")
-        await until(lambda: isinstance(app.screen, JobScreen), what="the log of the job")
-        yield Printing(home, app, pilot)
-
-
-@pytest.mark.parametrize("key", ["up", "pageup", "home"])
-def test_a_live_log_stays_where_the_user_has_scrolled_to(
-    home: Path, queue: Queue, start_worker: StartWorker, key: str
-) -> None:
-    start_worker()
-
-    async def scene() -> None:
-        async with printing(home, queue) as log:
-            await log.print_to(200)
-            end = log.pane.max_scroll_y
-            await log.pilot.press(key)
-            await until(lambda: log.pane.scroll_y == log.pane.scroll_target_y < end, what="the view to scroll up")
-            seen = log.top
-            await log.print_to(300)
-            assert log.top == seen
-
-    play(scene)
-
-
-def test_a_live_log_scrolls_along_again_once_the_user_is_back_at_its_end(
-    home: Path, queue: Queue, start_worker: StartWorker
-) -> None:
-    start_worker()
-
-    async def scene() -> None:
-        async with printing(home, queue) as log:
-            await log.print_to(200)
-            await log.pilot.press("pageup")
-            await until(lambda: log.pane.scroll_y == log.pane.scroll_target_y, what="the view to scroll up")
-            assert not log.pane.is_vertical_scroll_end
-            await log.pilot.press("pagedown")
-            await until(lambda: log.pane.is_vertical_scroll_end, what="the view to be at the end")
-            await log.print_to(300)
-            await until(lambda: log.pane.is_vertical_scroll_end, what="the last line on the screen")
-
-    play(scene)
-
-
-def test_a_live_log_keeps_the_lines_on_the_screen_when_it_drops_its_oldest(
-    home: Path, queue: Queue, start_worker: StartWorker
-) -> None:
-    start_worker()
-
-    async def scene() -> None:
-        async with printing(home, queue) as log:
-            await log.print_to(MAX_LINES - 50)
-            await log.pilot.press("pageup")
-            await until(lambda: log.pane.scroll_y == log.pane.scroll_target_y, what="the view to scroll up")
-            seen = log.top
-            await log.print_to(MAX_LINES + 500)
-            assert log.pane.row_count == MAX_LINES
-            assert log.top == seen
 
     play(scene)
 

@@ -49,6 +49,11 @@ def titles_of(app: Top, name: str) -> tuple[str, str]:
     return str(pane._border_title or ""), str(pane._border_subtitle or "")
 
 
+def dialog_of(app: Top) -> str:
+    """The text of the question that is on top."""
+    return text_of(app, "#dialog")
+
+
 def states_of(app: Top) -> dict[str, str]:
     return {key: cells[1] for key, cells in rows_of(app, "#jobs").items()}
 

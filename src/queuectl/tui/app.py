@@ -44,13 +44,14 @@ PREVIEW_BYTES: Final = 16_384  # of a log
 BESIDE_COLUMNS: Final = 150
 BELOW_ROWS: Final = 34
 
+# The names, and short ones for narrow terminals.
 TABS: Final = {
-    "jobs": "Jobs",
-    "dead": "Dead",
-    "schedules": "Schedules",
-    "workers": "Workers",
-    "batches": "Batches",
-    "queues": "Queues",
+    "jobs": ("Jobs", "Jobs"),
+    "dead": ("Dead", "Dead"),
+    "schedules": ("Schedules", "Cron"),
+    "workers": ("Workers", "Work"),
+    "batches": ("Batches", "Batch"),
+    "queues": ("Queues", "Queue"),
 }
 _PREVIEWS: Final = ("log", "details", "none")
 _HINT: Final = """No jobs yet.
@@ -218,7 +219,7 @@ class Top(App[None]):
         counts = {"dead": self.state_counts().get(State.DEAD, 0)}
         more = Text()
         if main.has_class("-low") and self.tab in self._lists:  # there is no border with a title
-            more = self._lists[self.tab].title_text()
+            more = self._lists[self.tab].restrictions()
         self._tab_line.put(view_model.tabs(TABS, self.tab, counts, more=more, width=width))
         self._tables[self.tab].draw()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from queuectl.jobs.model import Job
 from queuectl.jobs.retry import allowed_failures
@@ -29,8 +29,8 @@ from queuectl.units import humanize_elapsed
 if TYPE_CHECKING:
     from queuectl.tui.app import Top
 
-_WHOLE_NUMBERS = frozenset({"priority", "max_attempts"})
-_QUESTION_CHARS = 200  # of a command, below a question
+_WHOLE_NUMBERS: Final = frozenset({"priority", "max_attempts"})
+_QUESTION_CHARS: Final = 200  # of a command, below a question
 
 
 class JobCommands:
@@ -197,7 +197,7 @@ def _values(changed: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-_EMPTY = {"timeout": 0}  # no time limit
+_EMPTY: Final = {"timeout": 0}  # no time limit
 
 
 def _is_int(text: str) -> bool:

@@ -61,7 +61,7 @@ class JobTable(Rows):
         *JOB_BINDINGS,
         Binding("slash", "filter", "find", key_display="/"),
         Binding("s", "state", "state"),
-        Binding("o,f6", "order(1)", "order", key_display="o"),
+        Binding("o,f6", "order(1)", "order", show=False),
         Binding("O", "reverse", "reverse", show=False),
     ]
 
@@ -148,7 +148,11 @@ class JobTable(Rows):
         self.border_subtitle = Text("  ".join(parts))
 
     def title_text(self) -> Text:
-        line = Text(self._title)
+        return Text.assemble(self._title, self.restrictions())
+
+    def restrictions(self) -> Text:
+        """The filter and the order, if they are not the first ones."""
+        line = Text()
         for name, value, base in zip(JobFilter._fields, self.filter, self._base, strict=True):
             if value and value != base:
                 line.append(f"  {name}: {escape_control(str(value))}", style="bold")

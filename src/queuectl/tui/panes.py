@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 from textual.binding import Binding
@@ -71,6 +71,7 @@ class WorkerTable(Rows):
         if (snapshot := self.app.snapshot) is not None:
             columns = tables.worker_columns(self.space, is_panel=self._is_panel)
             self.present(columns, [tables.worker_row(one, snapshot.now_ms, columns) for one in snapshot.workers])
+            self.show_hint("none: queuectl worker start")
 
     def action_stop(self, mode: str) -> None:
         snapshot, name = self.app.snapshot, self.selected
@@ -117,6 +118,8 @@ class ScheduleTable(Rows):
         columns = tables.schedule_columns(self.space)
         now_ms = self.app.snapshot.now_ms if self.app.snapshot else 0
         self.present(columns, [tables.schedule_row(one, now_ms, columns) for one in self.schedules])
+        if self.app.snapshot is not None:
+            self.show_hint("none: queuectl cron add NAME SCHEDULE COMMAND")
 
     def on_data_table_row_highlighted(self, _: Rows.RowHighlighted) -> None:
         self.app.on_cursor_moved()
@@ -164,7 +167,7 @@ class ScheduleTable(Rows):
         self.app.confirm(f"Remove the schedule {name}?", "Its jobs are not removed.", remove)
 
 
-MAX_TICKS_SHOWN = 20
+MAX_TICKS_SHOWN: Final = 20
 
 
 def schedule_preview(session: Session, name: str) -> Text:
@@ -204,6 +207,8 @@ class BatchTable(Rows):
     def draw(self) -> None:
         columns = tables.batch_columns(self.space)
         self.present(columns, [tables.batch_row(one, columns) for one in self.batches])
+        if self.app.snapshot is not None:
+            self.show_hint("none: queuectl enqueue --batch NAME")
 
     def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
         self.app.list_jobs(batch=event.row_key.value)

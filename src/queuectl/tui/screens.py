@@ -215,7 +215,8 @@ class Help(ModalScreen[None]):
         for name, keys in KEY_GROUPS.items():
             lines.append(Text(name, style="underline"))
             lines += [Text.assemble((f"{key:<10}", "bold"), about) for key, about in keys]
-        with VerticalScroll(id="dialog"):
+        with VerticalScroll(id="dialog") as dialog:
+            dialog.border_title, dialog.border_subtitle = "Keys", "j k: scroll  esc: back"
             yield Static(Text("\n").join(lines))
 
     def action_scroll(self, lines: int) -> None:

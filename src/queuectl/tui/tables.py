@@ -94,7 +94,7 @@ def _wide_enough(width: int, columns: Sequence[tuple[int, Column]]) -> list[Colu
 def job_columns(width: int) -> list[Column]:
     """The least important columns are dropped first in a narrow terminal; the command gets the remaining width."""
     shown = [
-        (0, Column("ID", 12 if width >= 60 else 9)),
+        (0, Column("ID", 12 if width >= 60 else 11 if width >= 40 else 9)),
         (0, Column("STATE", 11)),
         (70, Column("QUEUE", 12 if width >= 100 else 9)),
         (60, Column("PRI", 5)),
@@ -118,7 +118,7 @@ def job_row(job: Job, now_ms: int, columns: Sequence[Column]) -> Row:
         "PRI": str(job.priority) if job.priority else "",
         "WHEN": when(job, now_ms),
         "FAILS": attempts(job),
-        "COMMAND": command(job),
+        "COMMAND": command(job) if job.array_index is None else f"#{job.array_index} {command(job)}",
         "NOTE": note(job, now_ms),
     }
     return _row(job.id, texts, columns, {"STATE": STYLE[job.state], "QUEUE": "dim", "NOTE": "dim"})
@@ -144,7 +144,7 @@ def note(job: Job, now_ms: int) -> str:
         return escape_control(job.worker or "")
     reason = with_relative_times(job.reason or "", now_ms)
     if job.error is None or job.state in (State.PENDING, State.BLOCKED):
-        return escape_control(reason)
+        return "" if reason.startswith("due in") else escape_control(reason)  # the column WHEN has it
     error = ": ".join(filter(None, (job.error, job.last_output)))
     return escape_control("  ".join(filter(None, (reason.partition(", attempt")[0], error))))
 
@@ -162,10 +162,10 @@ def queue_columns(width: int, *, is_panel: bool) -> list[Column]:
     numbers = [Column("WAIT", 9), Column("RUN", 6)]
     if not is_panel:
         shown = [
-            (50, Column("FAILED", 8)),
-            (50, Column("DEAD", 8)),
-            (60, Column("COMPLETED", 11)),
-            (75, Column("LOAD", 14)),
+            (52, Column("FAILED", 8)),
+            (52, Column("DEAD", 8)),
+            (64, Column("COMPLETED", 11)),
+            (80, Column("LOAD", 14)),
         ]
         numbers += _wide_enough(width, shown)
     return fill([*numbers, Column("LIMIT", 14)], "QUEUE", width, at=0)
@@ -211,7 +211,7 @@ def worker_columns(width: int, *, is_panel: bool) -> list[Column]:
             (60, Column("JOBS", 9)),
             (70, Column("PID", 9)),
             (70, Column("HOST", 16)),
-            (90, Column("QUEUES", 20)),
+            (104, Column("QUEUES", 20)),
         ]
         numbers += _wide_enough(width, shown)
     return fill(numbers, "WORKER", width, at=0)
@@ -244,10 +244,10 @@ def worker_row(worker: Worker, now_ms: int, columns: Sequence[Column]) -> Row:
 def schedule_columns(width: int) -> list[Column]:
     shown = [
         (0, Column("NAME", 16 if width >= 60 else 12)),
-        (50, Column("SCHEDULE", 18)),
+        (56, Column("SCHEDULE", 18)),
         (0, Column("NEXT", 10)),
         (40, Column("LAST", 10)),
-        (60, Column("RESULT", 11)),
+        (70, Column("RESULT", 11)),
         (80, Column("QUEUE", 10)),
     ]
     columns = _wide_enough(width, shown)
@@ -285,12 +285,12 @@ def schedule_command(schedule: Schedule) -> str:
 
 def batch_columns(width: int) -> list[Column]:
     shown = [
-        (46, Column("PROGRESS", BAR_WIDTH + 2)),
+        (56, Column("PROGRESS", BAR_WIDTH + 2)),
         (0, Column("DONE", 16 if width >= 60 else 12)),
         (0, Column("FAILED", 8)),
-        (60, Column("RUN", 6)),
-        (60, Column("WAIT", 9)),
-        (74, Column("RATE", 9)),
+        (70, Column("RUN", 6)),
+        (70, Column("WAIT", 9)),
+        (80, Column("RATE", 9)),
         (40, Column("LEFT", 8)),
     ]
     return fill(_wide_enough(width, shown), "BATCH", width, at=0)

@@ -144,16 +144,20 @@ def _state(state: State, number: int) -> Text:
     return Text(f"{state.value} {number:,}", style=STYLE[state] if number else "dim")
 
 
-def tabs(names: Mapping[str, str], current: str, counts: Mapping[str, int], *, more: Text, width: int) -> Text:
-    """The line of tabs: `names` by tab. Short names in a narrow terminal, and only the current one in a very narrow one."""
-    most, line = max(map(len, names.values())), Text()
-    for length in (most, 5, 0):
+def tabs(
+    names: Mapping[str, tuple[str, str]], current: str, counts: Mapping[str, int], *, more: Text, width: int
+) -> Text:
+    """The line of tabs: long and short names by tab. A narrow terminal has the short names, a very narrow one only the current tab."""
+    line = Text()
+    for is_short, shown in ((False, names), (True, names), (True, {current})):
         line = Text()
-        for number, (tab, name) in enumerate(names.items(), 1):
-            if not length and tab != current:
+        for number, (tab, (name, short)) in enumerate(names.items(), 1):
+            if tab not in shown:
                 continue
-            count = f" {counts[tab]:,}" if length == most and counts.get(tab) else ""
-            label = Text(f" {number} {name[: length or most]}{count} ", style="reverse bold" if tab == current else "")
+            count = f" {counts[tab]:,}" if not is_short and counts.get(tab) else ""
+            label = Text(
+                f" {number} {short if is_short else name}{count} ", style="reverse bold" if tab == current else ""
+            )
             label.apply_meta({"@click": f"app.tab('{tab}')"})
             line.append_text(label)
         if line.cell_len <= width:

@@ -106,6 +106,10 @@ class Rows(DataTable[Text]):
             self.move_cursor(row=max(0, index), scroll=False)
             self.scroll_to(y=scroll + (index - at if scroll or keeps_place else 0), animate=False, force=True)
 
+    def show_hint(self, hint: str) -> None:
+        """In the lower border, if the table is empty."""
+        self.border_subtitle = "" if self._rows else Text(hint)
+
     def go_to(self, row: int) -> None:
         self.move_cursor(row=max(0, min(row, len(self._rows) - 1)), scroll=True)
 

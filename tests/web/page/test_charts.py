@@ -93,6 +93,16 @@ def test_a_healthy_queue_has_no_issues() -> None:
         (CALM._replace(workers=[bee(), bee(id="wasp", state="lost")]), "bad", "1 worker is not responding"),
         (CALM._replace(paused=frozenset({"default"}), oldest={}), "warn", "The queue default is paused"),
         (CALM._replace(oldest={"default": 600_000}), "warn", "The oldest job in default has waited for 10m"),
+        (
+            CALM._replace(oldest={"a": 600_000, "b": 900_000, "c": 1}, tally={"a": {State.PENDING: 5}}),
+            "warn",
+            "2 queues are late; 5 jobs are waiting",
+        ),
+        (
+            CALM._replace(workers=[bee(queues=("mail",))], oldest={"a": 9, "b": 9}),
+            "bad",
+            "No worker serves 2 queues; 0 jobs are waiting",
+        ),
         (CALM._replace(tally={"a": {State.DEAD: 1}}, last_dead_at=NOW), "bad", "1 job is dead"),
         (
             CALM._replace(tally={"a": {State.DEAD: 2}}, last_dead_at=NOW - timedelta(days=2)),
@@ -104,6 +114,30 @@ def test_a_healthy_queue_has_no_issues() -> None:
 def test_the_most_important_issue_is_first(sight: Overview, kind: str, words: str) -> None:
     first = find_issues(sight)[0]
     assert (first.kind, first.text) == (kind, words)
+
+
+@pytest.mark.parametrize(
+    "sight, texts",
+    [
+        (CALM._replace(workers=[], oldest={"default": 10**6}), ["No workers are running; 3 jobs are waiting"]),
+        (
+            CALM._replace(workers=[bee(queues=("mail",))], oldest={"default": 10**6}),
+            ["No worker serves the queue default; 3 jobs are waiting"],
+        ),
+        (
+            CALM._replace(paused=frozenset("abc"), tally={key: {State.PENDING: 2} for key in "abc"}, oldest={}),
+            ["3 queues are paused; 6 jobs are waiting"],
+        ),
+    ],
+)
+def test_one_cause_is_one_issue(sight: Overview, texts: list[str]) -> None:
+    assert [issue.text for issue in find_issues(sight)] == texts
+
+
+@pytest.mark.parametrize("busy, words", [(0, "Check the limits of the queue"), (1, "consider adding more")])
+def test_more_slots_are_suggested_only_if_all_are_busy(busy: int, words: str) -> None:
+    (issue,) = find_issues(CALM._replace(oldest={"default": 600_000}, workers=[bee(busy=busy)]))
+    assert words in issue.more
 
 
 def test_webhook_deliveries_do_not_count_as_waiting_or_dead_jobs() -> None:
@@ -140,6 +174,15 @@ def test_the_timeline_of_a_job_that_will_be_retried_continues(home: Path) -> Non
 FIRING = Alert(
     "deaths", Kind.DEAD, 10, 3_600_000, None, 0, None, None, "page", "/", NOW_MS, True, NOW_MS - 60_000, value=12
 )
+
+
+def test_what_a_firing_alert_reports_is_not_another_issue() -> None:
+    dead = CALM._replace(tally={"default": {State.DEAD: 23}}, last_dead_at=NOW)
+    (issue,) = find_issues(dead._replace(firing=[FIRING]))
+    assert issue.more.endswith("23 jobs are dead.")
+    unserved = CALM._replace(workers=[], firing=[FIRING._replace(kind=Kind.NO_WORKER)])
+    late = CALM._replace(oldest={"default": 10**6}, firing=[FIRING._replace(kind=Kind.OLDEST, queue="default")])
+    assert [len(find_issues(one)) for one in (unserved, late)] == [1, 1]
 
 
 @pytest.mark.parametrize(

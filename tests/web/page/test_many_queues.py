@@ -39,4 +39,4 @@ def test_the_overview_shows_the_busiest_queues(client: httpx.Client) -> None:
     page = client.get("/").text
     assert page.count('href="/jobs?queue=customer-') == 15
     assert 'href="/jobs?queue=customer-0399"' in page
-    assert f">View all {QUEUES}</a>" in page
+    assert f">All {QUEUES} queues</a>" in page

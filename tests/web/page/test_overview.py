@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.program import WorkerProcess
-from tests.web.page.site import Site, Visit
+from tests.program import Leftovers, WorkerProcess
+from tests.web.page.site import TOKEN, Site, Visit
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,3 +56,30 @@ def test_a_chart_is_read_with_the_pointer_and_with_keys(visit: Visit, site: Site
     expect(readout).to_contain_text("completed")  # after the update, too
     page.keyboard.press("Escape")
     expect(readout).to_be_empty()
+
+
+def test_an_empty_database_says_what_to_do_first(tmp_path: Path, browser: Browser) -> None:
+    site = Site(tmp_path)
+    try:
+        page = browser.new_page()
+        page.goto(f"{site.start().url}/?token={TOKEN}")
+        expect(page.locator(".all-well .dot")).to_have_count(0)
+        expect(page.get_by_role("heading", name="Activity")).to_be_hidden()
+        expect(page.locator(".first-steps").get_by_role("link", name="New job")).to_be_visible()
+        site.queuectl("enqueue", "--delay", "1h", "true", check=0)
+        expect(page.get_by_role("heading", name="Activity")).to_be_visible()
+        page.close()
+    finally:
+        site.stop()
+        Leftovers(site.queuectl.home).end()
+
+
+def test_queues_workers_and_running_jobs_are_links_with_names_of_their_own(visit: Visit) -> None:
+    page = visit("/", script=False)
+    expect(page.locator("#workers").get_by_role("link", name="bee")).to_have_attribute("href", "/workers#w-bee")
+    expect(page.locator("#running").get_by_role("link", name="long")).to_have_attribute("href", "/jobs/long")
+    names = page.locator("main a:visible, main button:visible").evaluate_all(
+        "all => all.map((one) => (one.ariaLabel || one.textContent).trim() + (one.href || ''))"
+    )
+    texts = [name.partition("http")[0] for name in set(names)]
+    assert sorted(texts) == sorted(set(texts)), "one name for several targets"

@@ -153,6 +153,13 @@ def test_a_live_log_is_searched_while_it_grows(home: Path, queue: Queue, start_w
             await log.pilot.press("G")
             await log.print_to(530)
             await until(lambda: log.pane.is_vertical_scroll_end, what="the log to be followed again")
+            log.pane.search("line 530")
+            seen = shown()
+            assert seen[-1] == "line 530"
+            await log.print_to(540)
+            assert shown() == seen, "a line that was found at the end stays on the screen"
+            await log.pilot.press("G")
+            await until(lambda: shown()[-1] == "line 540", what="the end")
 
     play(scene)
 

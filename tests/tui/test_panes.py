@@ -112,9 +112,10 @@ def test_the_preview_shows_the_end_of_the_log_then_the_details_then_nothing(
             await until(lambda: "100\n20%" in text_of(app, "#preview"), what="the end of the log")
             assert titles_of(app, "#preview")[0] == f"Log of {first}"
             await pilot.press("up")
-            await until(lambda: titles_of(app, "#preview")[0] == f"Log of {second}", what="that of the other job")
-            await pilot.press("v")
-            await until(lambda: "echo second" in text_of(app, "#preview"), what="its details")
+            await until(lambda: titles_of(app, "#preview")[0] == f"Details of {second}", what="a job without a log")
+            await pilot.press("down", "v")
+            await until(lambda: titles_of(app, "#preview")[0] == f"Details of {first}", what="the details")
+            assert "seq 100" in text_of(app, "#preview")
             await pilot.press("v")
             assert not app.query_one("#preview").display
             await pilot.resize_terminal(80, 24)

@@ -17,7 +17,7 @@ from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer, Static
 
 from queuectl.clock import Cancelled, SystemClock
-from queuectl.errors import JobNotFound, QueuectlError, ScheduleNotFound, Unavailable
+from queuectl.errors import QueuectlError, Unavailable
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import WAITING, State
 from queuectl.store.types import Filter, Sort
@@ -438,10 +438,12 @@ class Top(App[None]):
                     text = await self.threads.reads.ask(lambda session: schedule_preview(session, name))
             elif (job := self.job) is not None:
                 seen = await self.threads.reads.ask(lambda session: read_detail(session, job.id, output=PREVIEW_BYTES))
-                title = f"{'Log' if self._preview_mode == 'log' else 'Details'} of {job.id}"
-                is_log = self._preview_mode == "log"
+                is_log = self._preview_mode == "log" and bool(seen.history)  # a job that waits has no log
+                title = f"{'Log' if is_log else 'Details'} of {job.id}"
                 text = view_model.log_end(seen, height) if is_log else view_model.detail_lines(seen)
-        except (JobNotFound, ScheduleNotFound):
-            text = Text("removed", style="dim")
+        except Unavailable:
+            raise
+        except QueuectlError as error:  # for example, it was removed
+            text = Text(escape_control(error.message), style="dim")
         self._preview.border_title = Text(escape_control(title))
         self._preview.put(text)

@@ -142,6 +142,7 @@ class LogPane(ScrollView, can_focus=True):
         self._wraps = True
         self._search: re.Pattern[str] | None = None
         self._hit: int | None = None  # the line that `n` continues from
+        self._is_held = False  # after a search, also at the end: new lines would move the one that was found
         self.searched = ""
 
     # ── lines and rows ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -157,7 +158,7 @@ class LogPane(ScrollView, can_focus=True):
     @property
     def is_following(self) -> bool:
         # The target, not the position: a key press that scrolls up is animated and has not moved the view yet.
-        return self.scroll_target_y >= self.max_scroll_y
+        return not self._is_held and self.scroll_target_y >= self.max_scroll_y
 
     def _width(self) -> int:
         return self.scrollable_content_region.width
@@ -221,7 +222,7 @@ class LogPane(ScrollView, can_focus=True):
         return next((row for row, one in enumerate(self._rows) if one.line >= line), 0)
 
     def clear(self) -> None:
-        self._lines, self._rows, self._dropped, self._hit = [], [], 0, None
+        self._lines, self._rows, self._dropped, self._hit, self._is_held = [], [], 0, None, False
         self._measure()
 
     def on_resize(self, _: Resize) -> None:
@@ -244,6 +245,8 @@ class LogPane(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        if new_value > old_value and new_value >= self.max_scroll_y:
+            self._is_held = False
         self._show_state()
 
     def _show_state(self) -> None:
@@ -259,6 +262,7 @@ class LogPane(ScrollView, can_focus=True):
     # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def action_follow(self) -> None:
+        self._is_held = False
         self._jump(self.max_scroll_y)
 
     def action_wrap(self) -> None:
@@ -299,6 +303,7 @@ class LogPane(ScrollView, can_focus=True):
             row, height = self._row_of(line), self.scrollable_content_region.height
             if not self.scroll_target_y <= row < self.scroll_target_y + height:
                 self._jump(max(0, min(row - height // 3, self.max_scroll_y)))
+            self._is_held = True
         self.refresh()
         self._show_state()
 

@@ -21,6 +21,7 @@ from queuectl.units import humanize_duration, humanize_elapsed
 
 WINDOW_SECONDS: Final = 60.0
 SPARK_BARS: Final = 20
+LEAST_BARS: Final = 4  # fewer are not shown
 _BARS: Final = "▁▂▃▄▅▆▇█"
 MIN_SECONDS: Final = 1.0  # before that, no rate is shown
 
@@ -107,7 +108,7 @@ def head(snapshot: Snapshot, rate: str, rates: Sequence[float], width: int) -> T
     live, slots, busy = snapshot.status.workers
     if live:
         right = Text(f"{plural(live, 'worker')}{_GAP}{busy:,}/{slots:,} busy{_GAP}{rate}", style="bold")
-        if len(rates) > 1 and width >= 90:
+        if len(rates) >= LEAST_BARS and width >= 90:
             right.append(f" {sparkline(rates)}", style="green")
     else:
         right = Text("no workers: queuectl worker start", style="bold yellow")
@@ -134,7 +135,7 @@ def states(snapshot: Snapshot, depths: Sequence[float], width: int) -> Text:
     if line.cell_len + waited.cell_len <= width:
         line.append_text(waited)
     chart = Text.assemble((f"{_GAP}waiting ", "dim"), (sparkline(depths), "yellow"))
-    if len(depths) > 1 and line.cell_len + chart.cell_len <= width:
+    if len(depths) >= LEAST_BARS and line.cell_len + chart.cell_len <= width:
         line.append_text(chart)
     return line
 
@@ -210,7 +211,7 @@ def _details(seen: Detail) -> Iterator[Text]:
 def log_end(seen: Detail, height: int) -> Text:
     """The last lines of the output of the last run, for a pane of this height."""
     if seen.output is None:
-        return Text("no output yet" if not seen.history else "the output is not available here", style="dim")
+        return Text("the output is not available on this host", style="dim")
     splitter = LineSplitter()
     lines = [*splitter.feed(seen.output.encode()), *splitter.feed(b"", final=True)]
     return Text("\n").join(safe(line) for line in lines[-height:]) if lines else Text("no output", style="dim")

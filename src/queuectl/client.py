@@ -236,25 +236,30 @@ class Queue:
         since: str | float | datetime | timedelta | None = None,
         match: str | None = None,
         batch: Names = (),
+        worker: Names = (),
+        error: Names = (),
+        where: str | None = None,
         sort: str = "created",
         limit: int | None = None,
         offset: int = 0,
     ) -> Iterator[Job]:
         """Iterate over the jobs in one of these states, of one of these queues and batches, with all of these tags; newest first.
 
-        `since`: enqueued at this time or later, or at most this duration ago; `match`: with this text in the command. Uses
-        bounded memory. `sort` is as on the command line.
+        `worker`: whose latest run is by one of these workers; `error`: with one of these texts in the error; `since`: enqueued at
+        this time or later, or at most this duration ago; `match`: with this text in the command. `where`: a query, for example
+        `queue:mail error:timeout`. Uses bounded memory. `sort` is as on the command line.
 
         >>> with Queue() as queue:
         ...     _ = queue.enqueue("true", queue="mail")
         ...     [job.command for job in queue.jobs(state="pending", queue="mail")]
         ['true']
         """
-        where = self._filter(state=state, queue=queue, tag=tag, batch=batch, since=since, match=match)
+        given = {"state": state, "queue": queue, "tag": tag, "batch": batch, "worker": worker, "error": error}
+        selected = self._filter(**given, since=since, match=match, where=where)
         key, is_descending = parse_sort(sort)
         limit = parse_count(limit, subject="limit")
         offset = parse_count(offset, subject="offset") or 0
-        return self._open_reads().jobs(where, sort=key, descending=is_descending, limit=limit, offset=offset)
+        return self._open_reads().jobs(selected, sort=key, descending=is_descending, limit=limit, offset=offset)
 
     def batch(self, name: str) -> dict[str, Any]:
         """Return the progress of a batch, as `batch show --json` does. Raises BatchNotFound.
@@ -346,6 +351,9 @@ class Queue:
         since: str | float | datetime | timedelta | None = None,
         match: str | None = None,
         batch: Names = (),
+        worker: Names = (),
+        error: Names = (),
+        where: str | None = None,
     ) -> Selection:
         """Select the jobs that match, as for `jobs`, to cancel, retry, edit, hold, release, run_now, purge, prune or wait for them.
 
@@ -354,8 +362,11 @@ class Queue:
         ...     len(queue.select(batch="images", state="pending").hold()["done"])
         2
         """
-        where = self._filter(state=state, queue=queue, tag=tag, batch=batch, since=since, match=match)
-        return Selection(where, BulkContext(self._open_reads, self._open_store, self._clock, self._rescue, self._home))
+        given = {"state": state, "queue": queue, "tag": tag, "batch": batch, "worker": worker, "error": error}
+        selected = self._filter(**given, since=since, match=match, where=where)
+        return Selection(
+            selected, BulkContext(self._open_reads, self._open_store, self._clock, self._rescue, self._home)
+        )
 
     def cancel(self, job_id: str) -> Job:
         """Cancel the job. If it is running, wait until its processes have exited. Raises WrongState if the job has ended.
@@ -482,17 +493,19 @@ class Queue:
             raise error
         return self._open_store().get(result.done[0])
 
-    def _filter(self, *, state: Names, queue: Names, tag: Names, batch: Names, since: object, match: object) -> Filter:
-        def listed(names: Names) -> Iterable[str]:
-            return [names] if isinstance(names, str) else names
-
+    def _filter(self, *, since: object, match: object, where: object, **names: Names) -> Filter:
+        """`names`: by the names of the arguments of `jobs`."""
+        given = {name: [value] if isinstance(value, str) else value for name, value in names.items()}
         return parse_filter(
-            states=listed(state),
-            queues=listed(queue),
-            tags=listed(tag),
-            batches=listed(batch),
+            states=given["state"],
+            queues=given["queue"],
+            tags=given["tag"],
+            batches=given["batch"],
+            workers=given["worker"],
+            errors=given["error"],
             since=since,
             match=match,
+            query=where,
             now_ms=lambda: self._open_reads().now_ms(),
         )
 

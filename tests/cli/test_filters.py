@@ -37,7 +37,11 @@ def states(queuectl: Program) -> dict[str, str]:
     [
         (["--match", "two words"], ["m2"]),
         (["--match", "%"], ["v1"]),
-        (["--match", "ECHO"], []),
+        (["--match", "ECHO"], ["v1", "m2", "m1"]),
+        (["--where", "queue:mail -tag:y"], ["m1"]),
+        (["--where", "id:m ECHO two", "--state", "queued"], ["m2"]),
+        (["--error", "exit"], []),
+        (["--worker", "w1"], []),
         (["--since", "1h", "--queue", "mail"], ["m2", "m1"]),
         (["--since", "2100-01-01"], []),
         (["--tag", "x", "--match", "one", "--state", "PENDING", "--since", "5m"], ["m1"]),
@@ -46,6 +50,24 @@ def states(queuectl: Program) -> dict[str, str]:
 def test_list_and_export_filter_alike(full: Program, arguments: list[str], found: list[str]) -> None:
     assert full("list", "--quiet", *arguments, check=0).lines == found
     assert [job["id"] for job in full("export", *arguments, check=0).json] in (found, found[::-1])
+
+
+def test_words_with_a_qualifier_are_a_query_unless_they_are_ids(full: Program) -> None:
+    assert full("list", "--quiet", "--", "queue:mail", "-tag:y", "ECHO", check=0).lines == ["m1"]
+    assert full("list", "tag:x", "--where", "two", "--quiet", check=0).lines == ["m2"]
+    assert full("list", "queu:mail", check=1).err.startswith("error: no job 'queu:mail'")
+    full("enqueue", '{"id": "queue:mail", "command": "true", "delay": "1h"}', check=0)
+    assert full("list", "queue:mail", "--quiet", check=0).lines == ["queue:mail"]
+    assert full("dlq", "list", "queue:mail", "--quiet", check=0).lines == []
+    assert full("cancel", "queue:mail", check=0).lines == ["cancelled queue:mail"]
+
+
+def test_the_number_of_other_matches_is_counted_up_to_a_thousand(queuectl: Program) -> None:
+    jobs = "\n".join(["echo IMG"] * 1060)
+    queuectl("enqueue", "--file", "-", "--format", "lines", input=jobs, check=0)
+    assert queuectl("list", "--match", "img", check=0).lines[-1] == "… and 1,000+ more"
+    assert queuectl("list", "--match", "img", "--limit", "60", check=0).lines[-1] == "… and 1,000 more"
+    assert queuectl("list", check=0).lines[-1] == "… and 1,010 more"
 
 
 @pytest.mark.parametrize("command", [["cancel"], ["retry"], ["dlq", "retry"], ["dlq", "purge"], ["logs"], ["wait"]])
@@ -65,6 +87,8 @@ def test_ids_and_filters_exclude_each_other(queuectl: Program, command: list[str
         (["--since", "2026-99-01"], "--since: there is no such time"),
         (["--match", ""], "--match: expected some text, got ''"),
         (["--state", "ded"], "unknown state 'ded'"),
+        (["--error", ""], "--error: expected some text, got ''"),
+        (["--where", "queu:mail"], "--where: unknown qualifier 'queu'"),
     ],
 )
 def test_an_invalid_filter_is_named_before_anything_is_created(

@@ -27,7 +27,7 @@ from queuectl.jobs.spec import Defaults, validate
 from queuectl.operations.enqueue import parse_arguments
 from queuectl.operations.import_jobs import open_records
 from queuectl.operations.job_input import parse_document, parse_env_file
-from queuectl.operations.query import parse_since, parse_sort, parse_state
+from queuectl.operations.query import parse_filter, parse_since, parse_sort, parse_state, query_of
 from queuectl.policy.accounts import find_accounts
 from queuectl.policy.evaluator import Decision, Evaluator, Request
 from queuectl.policy.parser import parse_policy, parse_toml
@@ -186,6 +186,7 @@ OF_TEXT: dict[str, Callable[[str], object]] = {
     "since": lambda text: parse_since(text, subject="x", now_ms=lambda: 0),
     "sort": parse_sort,
     "state": parse_state,
+    "query": lambda text: parse_filter(query=text, now_ms=lambda: 0),
     "key": resolve_key,
     "address": parse_address,
     "shown": shown,
@@ -302,6 +303,14 @@ def test_a_policy_of_any_bytes_is_accepted_or_rejected(data: bytes) -> None:
 def test_a_configuration_of_secret_providers_is_accepted_or_rejected(said: dict[str, object]) -> None:
     tried(lambda given_: parse_provider(given_, subject="secrets.toml"), said)
     tried(lambda given_: parse_policy(given_, subject="policy.toml"), {"secrets": said.get("command")})
+
+
+@settings(max_examples=MANY * 3)
+@given(
+    pieces=st.lists(st.one_of(st.sampled_from(["queue:", "-tag:", "state:dead", "since:", '"', "\\", ",", " "]), TEXTS))
+)
+def test_a_query_of_any_text_is_accepted_or_rejected(pieces: list[str]) -> None:
+    tried(lambda text: query_of(parse_filter(query=text, now_ms=lambda: 0)), "".join(pieces))
 
 
 @settings(max_examples=MANY)

@@ -3,11 +3,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from queuectl.errors import InvalidInput, UnknownName
+from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.jobs.states import State
-from queuectl.operations.query import parse_count, parse_filter, parse_sort
+from queuectl.operations.query import parse_count, parse_filter, parse_sort, query_of
 from queuectl.store.types import Filter, Sort
+from tests.messages import assert_readable
 
 NOW = 1_900_000_000_000
 
@@ -56,7 +59,64 @@ def test_any_other_since_is_rejected(since: object) -> None:
 
 
 def test_match_is_a_literal_text() -> None:
-    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=" 100% _é ", includes_webhooks=False)
+    assert parse_filter(match=" 100% _é ", now_ms=never) == Filter(match=(" 100% _é ",), includes_webhooks=False)
+
+
+def test_a_query_adds_its_terms_to_the_other_conditions() -> None:
+    query = 'queue:mail,web state:queued,DEAD error:"timed out" -tag:slow -state:done tag:eu id:ab since:2d IMG "a b"'
+    where = parse_filter(query=query, queues=["x"], tags=["y"], match="convert", now_ms=lambda: NOW)
+    assert where == Filter(
+        frozenset({State.PENDING, State.DEAD}),
+        frozenset({"mail", "web", "x"}),
+        frozenset({"eu", "y"}),
+        errors=frozenset({"timed out"}),
+        prefixes=("ab",),
+        since_ms=NOW - 172_800_000,
+        match=("convert", "IMG", "a b"),
+        unless=Filter(frozenset({State.COMPLETED}), tags=frozenset({"slow"})),
+    )
+
+
+@pytest.mark.parametrize(
+    "query, problem",
+    [
+        ("queu:mail", "--where: unknown qualifier 'queu'"),
+        ("-state:deed", "unknown state 'deed'"),
+        ("state:a,", "--where: state: has an empty value"),
+        ('""', "--match: expected some text, got ''"),
+        ("since:soon", "--since: expected a time or a duration, got 'soon'"),
+        ("since:1d since:2d", "--since: given more than once"),
+        ("x" * 20_001, "--match: longer than 20,000 bytes"),
+        (5, "--where: expected text, got 5"),
+    ],
+)
+def test_an_invalid_query_is_rejected(query: object, problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_filter(query=query, now_ms=never, dashes="--")
+    assert caught.value.message == problem
+    assert_readable(caught.value)
+
+
+NAMES = st.text('ab: ",-\\\n%/ü', min_size=1, max_size=6)
+PARTS = {
+    "states": st.frozensets(st.sampled_from(State), max_size=3),
+    **dict.fromkeys(
+        ("queues", "tags", "batches", "fingerprints", "errors", "workers"), st.frozensets(NAMES, max_size=2)
+    ),
+    **dict.fromkeys(("match", "prefixes"), st.lists(NAMES, max_size=2).map(tuple)),
+    "since_ms": st.none() | st.integers(0, NOW),
+}
+FILTERS = st.fixed_dictionaries(PARTS).map(lambda parts: Filter(**parts))
+
+
+@settings(max_examples=60)
+@given(where=FILTERS, unless=st.none() | FILTERS)
+def test_the_query_of_a_filter_is_parsed_to_this_filter(where: Filter, unless: Filter | None) -> None:
+    where = where._replace(
+        includes_webhooks=bool(where.queues or where.tags or where.prefixes),
+        unless=None if unless == Filter() else unless,
+    )
+    assert parse_filter(query=query_of(where), now_ms=never) == where
 
 
 @pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])

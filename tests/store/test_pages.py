@@ -14,8 +14,8 @@ from queuectl.errors import InvalidInput
 from queuectl.jobs.model import Job
 from queuectl.jobs.outcome import Released
 from queuectl.jobs.states import State
-from queuectl.operations.inspect import page
-from queuectl.operations.query import format_cursor
+from queuectl.operations import pages
+from queuectl.operations.pages import Cursor, format_cursor, page
 from queuectl.store.store import Store
 from queuectl.store.types import After, Filter, Sort
 from tests.clock import FakeClock
@@ -77,7 +77,7 @@ FILTERS = [
     Filter(states=frozenset({State.DEAD})),
     Filter(states=frozenset({State.DEAD, State.CANCELLED})),
     Filter(states=frozenset({State.PROCESSING, State.PENDING}), queues=frozenset({"a", "b"})),
-    Filter(states=frozenset({State.COMPLETED}), queues=frozenset({"a"}), match="true", since_ms=0),
+    Filter(states=frozenset({State.COMPLETED}), queues=frozenset({"a"}), match=("TRUE",), since_ms=0),
     Filter(states=frozenset({State.COMPLETED}), tags=frozenset({"none"})),
 ]
 
@@ -123,6 +123,71 @@ def test_a_page_that_is_the_last_has_no_cursor(store: Store) -> None:
     assert ask(1) is not None
 
 
+def test_previous_pages_are_those_that_led_to_the_last_one(store: Store, worker: Hands, clock: FakeClock) -> None:
+    crowd(store, worker, clock)
+    for where in FILTERS:
+        for sort, descending in ORDERS:
+            listing = partial(page, store, where, sort=sort, descending=descending, limit=4, counts=True)
+            pages = [listing()]
+            while (cursor := pages[-1].next_cursor) is not None:
+                pages.append(listing(cursor=cursor))
+            seen = pages[-1]
+            for expected in pages[-2::-1]:
+                assert seen.previous_cursor is not None
+                seen = listing(cursor=seen.previous_cursor)
+                assert (seen.jobs, seen.before, seen.total) == (expected.jobs, expected.before, expected.total)
+                assert seen.next_cursor == expected.next_cursor
+            assert seen.previous_cursor is None or seen is not pages[0]
+            assert [one.before for one in pages] == [4 * number for number in range(len(pages))]
+            assert {(one.total, one.total_is_exact) for one in pages} == {(store.count(where), True)}
+
+
+def test_a_page_before_new_jobs_is_the_first_page(store: Store) -> None:
+    store.enqueue([new_job(f"j{number}") for number in range(4)])
+    listing = partial(page, store, Filter(), sort=Sort.CREATED, descending=True, limit=2)
+    second = listing(cursor=listing().next_cursor)
+    store.enqueue([new_job("new")])
+    back = listing(cursor=second.previous_cursor)
+    assert ([job.id for job in back.jobs], back.before) == (["j3", "j2"], 1)
+    first = listing(cursor=back.previous_cursor)
+    assert ([job.id for job in first.jobs], first.before, first.previous_cursor) == (["new", "j3"], 0, None)
+
+
+def test_a_filtered_list_counts_its_matches_up_to_a_thousand(store: Store) -> None:
+    store.enqueue([new_job(f"j{number}", command="echo IMG") for number in range(1000)])
+    store.enqueue([new_job("other")])
+    listing = partial(page, store, Filter(match=("img",)), sort=Sort.CREATED, descending=True, counts=True)
+    assert listing(limit=5)[-3:] == (1000, True, False)
+    store.enqueue([new_job("more", command="echo img")])
+    assert listing(limit=5)[-3:] == (1000, False, False)
+    assert listing(limit=1001)[-3:] == (1001, True, False)
+    assert page(store, Filter(match=("img",)), sort=Sort.CREATED, descending=True, limit=5).total is None
+
+
+@pytest.mark.parametrize("sort, descending", [(Sort.CREATED, True), (Sort.CREATED, False), (Sort.FINISHED, True)])
+def test_a_search_stops_at_its_time_limit_and_its_cursor_continues_it(
+    store: Store, worker: Hands, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, sort: Sort, descending: bool
+) -> None:
+    monkeypatch.setattr(pages, "FIRST_WINDOW", 5)
+    crowd(store, worker, clock, jobs=60)
+    where = Filter(frozenset({State.COMPLETED}), match=("TRUE",), unless=Filter(queues=frozenset({"a"})))
+    plain = [job.id for job in store.jobs(where, sort=sort, descending=descending)]
+    found, cursor, partials, totals = [], None, 0, []
+    while True:
+        seen = page(store, where, sort=sort, descending=descending, limit=3, cursor=cursor, counts=True, seconds=-1)
+        found += seen.jobs
+        partials += seen.is_partial
+        totals.append((seen.total, seen.total_is_exact))
+        assert seen.before + len(seen.jobs) == len(found)
+        cursor = seen.next_cursor
+        if cursor is None:
+            break
+    assert [job.id for job in found] == plain
+    assert partials >= 1
+    assert totals[-1] == (len(plain), True)
+    assert totals[0][1] is False
+
+
 def encoded(value: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
 
@@ -138,24 +203,28 @@ def encoded(value: object) -> str:
         "A" * 100_000,
         encoded("created"),
         encoded([]),
-        encoded(["created", True, 5]),
-        encoded(["created", 1, 5, 5]),
-        encoded(["created", True, 5, "5"]),
-        encoded(["created", True, 5, True]),
-        encoded(["created", True, 5.5, 5]),
-        encoded(["created", True, None, 5]),
-        encoded(["created", True, 2**63, 5]),
-        encoded(["created", True, 5, 2**63]),
-        encoded(["size", True, 5, 5]),
-        encoded(["queue", True, "\udcff", 5]),
-        encoded(["queue", True, "a\0", 5]),
-        encoded(["queue", True, 5, 5]),
-        encoded(["state", True, "asleep", 5]),
-        encoded(["finished", True, "5", 5]),
-        encoded([["created"], True, 5, 5]),
+        encoded(["created", True, 5, 5]),
+        encoded(["created", 1, 5, 5, 0, False]),
+        encoded(["created", True, 5, "5", 0, False]),
+        encoded(["created", True, 5, True, 0, False]),
+        encoded(["created", True, 5.5, 5, 0, False]),
+        encoded(["created", True, None, 5, 0, False]),
+        encoded(["created", True, 2**63, 5, 0, False]),
+        encoded(["created", True, 5, 2**63, 0, False]),
+        encoded(["created", True, 5, 5, -1, False]),
+        encoded(["created", True, 5, 5, 2**63, False]),
+        encoded(["created", True, 5, 5, True, False]),
+        encoded(["created", True, 5, 5, 0, 0]),
+        encoded(["size", True, 5, 5, 0, False]),
+        encoded(["queue", True, "\udcff", 5, 0, False]),
+        encoded(["queue", True, "a\0", 5, 0, False]),
+        encoded(["queue", True, 5, 5, 0, False]),
+        encoded(["state", True, "asleep", 5, 0, False]),
+        encoded(["finished", True, "5", 5, 0, False]),
+        encoded([["created"], True, 5, 5, 0, False]),
         encoded({"created": True}),
-        encoded(["created", True, 5, 5]) + "=",
-        encoded(["created", True, 5, 5]) + "\n",
+        encoded(["created", True, 5, 5, 0, False]) + "=",
+        encoded(["created", True, 5, 5, 0, False]) + "\n",
         base64.urlsafe_b64encode(b"[" * 300).decode(),
         base64.urlsafe_b64encode(b"\xff\xfe").decode(),
     ],
@@ -167,7 +236,7 @@ def test_a_cursor_that_is_not_ours_is_refused(store: Store, cursor: str) -> None
 
 @pytest.mark.parametrize("sort, descending", [(Sort.CREATED, False), (Sort.QUEUE, True)])
 def test_a_cursor_of_another_order_is_refused(store: Store, sort: Sort, descending: bool) -> None:
-    cursor = format_cursor(After(5, 5), Sort.CREATED, descending=True)
+    cursor = format_cursor(Cursor(After(5, 5)), Sort.CREATED, descending=True)
     with pytest.raises(InvalidInput, match="another order"):
         page(store, Filter(), sort=sort, descending=descending, limit=5, cursor=cursor)
 

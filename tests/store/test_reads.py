@@ -121,7 +121,24 @@ def test_a_list_is_newest_first_unless_asked_otherwise(store: Store, worker: Han
         (Filter(ids=("wait", "done", "missing")), {"wait", "done"}),
         (Filter(states=frozenset({State.PENDING}), queues=frozenset({"q"}), ids=("wait", "later")), {"wait"}),
         (Filter(states=frozenset({State.CANCELLED}), tags=frozenset({"off"})), {"off"}),
+        (Filter(workers=frozenset({"w1"})), {"done", "dead", "again", "run", "off"}),
+        (Filter(workers=frozenset({"W1", "w2"})), set()),
+        (Filter(errors=frozenset({"EXIT code"})), {"dead", "again"}),
+        (Filter(errors=frozenset({"timeout", "code"})), {"dead", "again"}),
+        (Filter(errors=frozenset({"%"})), set()),
+        (Filter(prefixes=("d",)), {"done", "dead"}),
+        (Filter(prefixes=("D", "wai", "later")), {"wait", "later"}),
+        (Filter(prefixes=("d", ""), states=frozenset({State.DEAD})), {"dead"}),
+        (Filter(match=("echo", "HI")), set()),
+        (Filter(unless=Filter(states=frozenset({State.PENDING, State.PROCESSING}))), {"again", "off", "dead", "done"}),
+        (Filter(unless=Filter(errors=frozenset({"code"}), queues=frozenset({"q"}))), {"done", "off", "later"}),
+        (Filter(unless=Filter(tags=frozenset({"dead", "off"}))), {"done", "again", "run", "wait", "later"}),
+        (Filter(unless=Filter(workers=frozenset({"w1"}))), {"wait", "later"}),
+        (Filter(unless=Filter(prefixes=("d", "w")), tags=frozenset({"t"})), {"off", "again", "run"}),
+        (Filter(unless=Filter(since_ms=0)), set()),
         (Filter(queues=frozenset({"\udcff"})), set()),
+        (Filter(workers=frozenset({"\udcff"})), set()),
+        (Filter(prefixes=("\udcff",)), set()),
         (Filter(tags=frozenset({"\udcff"})), set()),
         (Filter(ids=("\udcff",)), set()),
     ],
@@ -135,6 +152,25 @@ def test_a_filter_lets_through_what_matches_and_is_counted_alike(
     assert store.count(where) == len(listed)
     assert [job.id for job in store.choose(where)] == listed[::-1]
     assert all((job.state, job.held) == (store.get(job.id).state, False) for job in store.choose(where))
+
+
+def test_an_error_is_found_in_the_last_line_of_output_as_well(store: Store, worker: Hands) -> None:
+    for name, line in (("a", "Timeout expired"), ("b", "50% done"), ("c", None)):
+        store.enqueue([new_job(name, max_retries=1)])
+        worker.run(BAD, last_output=line)
+    assert names(store.jobs(Filter(errors=frozenset({"timeout EXP"})))) == ["a"]
+    assert names(store.jobs(Filter(errors=frozenset({"0%", "timeout"})))) == ["b", "a"]
+    assert names(store.jobs(Filter(errors=frozenset({"exit code"}), unless=Filter(errors=frozenset({"done"}))))) == [
+        "c",
+        "a",
+    ]
+
+
+def test_tags_are_listed_once_each_up_to_a_limit(store: Store) -> None:
+    assert store.tags(limit=5) == []
+    store.enqueue([new_job(tags=("b",)), new_job(tags=("a", "b")), new_job(tags=("c",))])
+    assert store.tags(limit=5) == ["a", "b", "c"]
+    assert store.tags(limit=2) == ["a", "b"]
 
 
 def test_a_filter_by_time_lets_through_what_was_enqueued_then_or_later(store: Store, clock: FakeClock) -> None:
@@ -158,18 +194,24 @@ COMMANDS: Final = {
 ARGVS: Final = {"words": ("make", "all"), "odd": ("printf", "%s\n", "Größe ", 'a"b', "")}
 
 
+def fold(text: str) -> str:
+    return "".join(char.lower() if char.isascii() else char for char in text)
+
+
 @pytest.mark.parametrize(
     "text, found",
     [
-        ("make all", {"plain", "words"}),
-        ("e a", {"plain", "words"}),
-        ("MAKE", {"upper"}),
+        ("make all", {"plain", "words", "upper"}),
+        ("e A", {"plain", "words", "upper"}),
+        ("MAKE", {"plain", "words", "upper"}),
         ("%", {"percent", "quotes", "odd"}),
         ("100%", {"percent"}),
         ("_done_", {"percent"}),
         ("m_ke", set()),
         ("Größe", {"accents", "odd"}),
-        ("größe", set()),
+        ("gRößE", {"accents", "odd"}),
+        ("GRÖSSE", set()),
+        ("GRÖßE", set()),  # only the letters A to Z match in any case
         ("Gro\u0308\u00dfe", set()),  # composed otherwise: other characters
         ("日本 \N{WAVING HAND SIGN}", {"accents"}),
         ("\\u", set()),  # as JSON writes what is not ASCII
@@ -184,22 +226,22 @@ ARGVS: Final = {"words": ("make", "all"), "odd": ("printf", "%s\n", "Größe ", 
         ("'", {"quotes"}),
     ],
 )
-def test_a_text_is_found_in_commands_and_between_words_character_by_character(
+def test_a_text_is_found_in_commands_and_between_words_in_any_case_of_ascii_letters(
     store: Store, text: str, found: set[str]
 ) -> None:
     store.enqueue([new_job(name, command=command) for name, command in COMMANDS.items()])
     store.enqueue([new_job(name, command=None, argv=argv) for name, argv in ARGVS.items()])
     everything = {**COMMANDS, **{name: " ".join(argv) for name, argv in ARGVS.items()}}
-    assert {name for name, command in everything.items() if text in command} == found
-    assert {job.id for job in store.choose(Filter(match=text))} == found
-    assert store.count(Filter(match=text, states=frozenset({State.PENDING}))) == len(found)
-    assert store.count(Filter(match=text, states=frozenset({State.DEAD}))) == 0
+    assert {name for name, command in everything.items() if fold(text) in fold(command)} == found
+    assert {job.id for job in store.choose(Filter(match=(text,)))} == found
+    assert store.count(Filter(match=(text,), states=frozenset({State.PENDING}))) == len(found)
+    assert store.count(Filter(match=(text,), states=frozenset({State.DEAD}))) == 0
 
 
 def test_the_words_of_a_long_argv_stand_in_their_order(store: Store) -> None:
     words = tuple(f"w{number}" for number in range(2000))
     store.enqueue([new_job("a", command=None, argv=words)])
-    assert store.count(Filter(match=" ".join(words))) == 1
+    assert store.count(Filter(match=(" ".join(words),))) == 1
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def test_lists_and_counts_have_calls_in_them_only_if_that_is_asked(store: Store,
         (Filter(queues=frozenset({WEBHOOK_QUEUE})), 2),
     ):
         assert (store.count(where), len(list(store.jobs(where))), len(store.choose(where))) == (found,) * 3
-    assert store.count(Filter(match="queuectl:webhook", includes_webhooks=False)) == 0
+    assert store.count(Filter(match=("queuectl:webhook",), includes_webhooks=False)) == 0
 
 
 def test_a_call_takes_a_slot_only_of_who_was_given_its_queue(store: Store, hire: Hire) -> None:

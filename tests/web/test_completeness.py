@@ -12,7 +12,7 @@ DONE_BY = {
     "enqueue": ["enqueue", "enqueue_many"],
     "clone": ["clone_job"],
     "status": ["status", "watch_events"],
-    "list": ["list_jobs"],
+    "list": ["list_jobs", "list_query_terms"],
     "show": ["show_job"],
     "explain": ["explain_job"],
     "graph": ["show_graph"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from queuectl.cli.completion import complete_batches, complete_jobs, complete_qu
 from queuectl.cli.errors import report_refusals
 from queuectl.errors import UsageError
 from queuectl.jobs.model import BulkResult
+from queuectl.jobs.search import starts_with_qualifier
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import resolve_ids
 from queuectl.operations.query import parse_filter, restrict_states
@@ -37,16 +38,28 @@ _OPTIONS: Final[Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]]] = {
         ("--batch", "batches"),
         {"metavar": "NAME", "help": "Filter by batch; repeatable (any).", "shell_complete": complete_batches},
     ),
+    "workers": (
+        ("--worker", "workers"),
+        {"metavar": "NAME", "help": "Filter by worker of the latest run; repeatable (any)."},
+    ),
+    "errors": (
+        ("--error", "errors"),
+        {"metavar": "TEXT", "help": "Filter by text in the error; repeatable (any)."},
+    ),
     "since": (
         ("--since",),
         {"multiple": False, "metavar": "WHEN", "help": "Filter by time of enqueue: 90m, 2d, 2026-11-15 20:30."},
     ),
     "match": (
         ("--match",),
-        {"multiple": False, "metavar": "TEXT", "help": "Filter by exact text in the command."},
+        {"multiple": False, "metavar": "TEXT", "help": "Filter by text in the command."},
+    ),
+    "query": (
+        ("--where", "query"),
+        {"multiple": False, "metavar": "QUERY", "help": "Filter by query: 'queue:mail error:timeout'."},
     ),
 }
-HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --batch, --since or --match"
+HINT: Final = "name jobs by id, or choose them by --state, --queue, --tag, --error, --where or another filter"
 
 
 DEFAULT_LIMIT: Final = 50  # rows of a table
@@ -75,6 +88,11 @@ class Selection:
 
     def __bool__(self) -> bool:
         return any(value not in (None, ()) for value in self._given.values())
+
+    def with_query(self, words: Sequence[str]) -> Selection:
+        """With these words of a query in addition."""
+        given = self._given.get("query")
+        return Selection({**self._given, "query": " ".join([*([] if given is None else [given]), *words]) or given})
 
     def only_queue(self) -> str | None:
         """The queue, if a single queue is the only filter."""
@@ -118,6 +136,13 @@ def ids_and_filters(*, but: Iterable[str] = (), hidden: Iterable[str] = ()) -> C
         return ids(filter_options(but=but, hidden=hidden)(function))
 
     return wrap
+
+
+def separate_query(app: App, words: tuple[str, ...], selection: Selection) -> tuple[tuple[str, ...], Selection]:
+    """Words such as `queue:mail` are a query, unless there are jobs with these IDs. Only for commands that change nothing."""
+    if not any(map(starts_with_qualifier, words)) or app.open_reads().count(Filter(ids=words)) == len(set(words)):
+        return words, selection
+    return (), selection.with_query(words)
 
 
 def require_ids_or_filters(ids: tuple[str, ...], selection: Selection) -> None:

@@ -1,4 +1,4 @@
-"""The values that the command line, the API and the dashboard show: job details, pages of jobs, status and metrics, the dependency graph
+"""The values that the command line, the API and the dashboard show: job details, status and metrics, the dependency graph
 of a job, the audit log."""
 
 from __future__ import annotations
@@ -17,17 +17,9 @@ from queuectl.jobs.stats import Spread, Throughput
 from queuectl.operations.bulk import BULK_BATCH_SIZE, find_jobs
 from queuectl.operations.explain import running_of_key, with_reason
 from queuectl.operations.logs import read_output_tail
-from queuectl.operations.query import (
-    MAX_SORTED_JOBS,
-    check_sortable,
-    cursor_position,
-    format_cursor,
-    parse_count,
-    parse_cursor,
-    parse_since,
-)
+from queuectl.operations.query import parse_count, parse_since
 from queuectl.store.reads import Reads
-from queuectl.store.types import Filter, Link, Sort
+from queuectl.store.types import Link
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_json
 
@@ -47,13 +39,6 @@ class JobDetails(NamedTuple):
     def to_dict(self, *, show_env: bool = False) -> dict[str, Any]:
         history = [run.to_dict() for run in self.history]
         return {**self.job.to_dict(show_env=show_env), "history": history, "output": self.output}
-
-
-class Page(NamedTuple):
-    """A page of jobs. `next_cursor` is that of the next page, None for the last one."""
-
-    jobs: list[Job]
-    next_cursor: str | None
 
 
 class WorkerCount(NamedTuple):
@@ -113,30 +98,6 @@ def show(
     if end is None:
         return JobDetails(job, history, None)
     return JobDetails(job, history, end.data.decode("utf-8", "replace"), end.gone)
-
-
-def page(
-    store: Reads,
-    where: Filter,
-    *,
-    sort: Sort,
-    descending: bool,
-    limit: int,
-    cursor: str | None = None,
-    most_sorted: int = MAX_SORTED_JOBS,
-) -> Page:
-    """Up to `limit` jobs (at least 1) that match, from the cursor on. Raises InvalidInput for a cursor of another order, and for an
-    order without an index if more than `most_sorted` jobs would have to be sorted.
-
-    Keyset pagination: a job whose sort key does not change is returned exactly once, even if others are added or removed.
-    """
-    after = None if cursor is None else parse_cursor(cursor, sort, descending=descending)
-    check_sortable(store, where, sort, most=most_sorted)
-    found = list(store.jobs(where, sort=sort, descending=descending, limit=limit + 1, after=after))
-    jobs = found[:limit]
-    if len(found) == len(jobs):
-        return Page(jobs, None)
-    return Page(jobs, format_cursor(cursor_position(jobs[-1], sort), sort, descending=descending))
 
 
 def status(store: Reads, *, is_alive: Callable[[Worker], bool]) -> Status:

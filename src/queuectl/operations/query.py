@@ -1,20 +1,19 @@
-"""Filters, sort orders and pagination cursors of job lists: parse them and check that they are affordable."""
+"""Filters, queries and sort orders of job lists: parse them and check that they are affordable."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, assert_never
+from functools import cache
+from typing import Any, Final
 
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.jobs.model import Job
+from queuectl.jobs.search import COMMAND, QUALIFIERS, Term, format_query, parse_query
 from queuectl.jobs.states import FINAL, STATE_ALIASES, State
 from queuectl.store.reads import Reads
-from queuectl.store.types import After, Filter, Sort
-from queuectl.text import closest_match, is_valid_queue, short_repr
-from queuectl.units import parse_duration_ms, parse_time_ms, to_ms
+from queuectl.store.types import Filter, Sort
+from queuectl.text import closest_match, short_repr
+from queuectl.units import from_ms, iso, parse_duration_ms, parse_time_ms
 
 # Descending by default (newest, highest, longest first), except names and `run_at`.
 _SMALLEST_FIRST: Final = frozenset({Sort.STATE, Sort.QUEUE, Sort.RUN_AT})
@@ -28,29 +27,115 @@ def parse_filter(
     tags: Iterable[str] = (),
     batches: Iterable[str] = (),
     fingerprints: Iterable[str] = (),
+    errors: Iterable[str] = (),
+    workers: Iterable[str] = (),
     since: object = None,
     match: object = None,
+    query: object = None,
+    query_name: str = "where",
     dashes: str = "",
 ) -> Filter:
-    """Parse a filter: any of the states, queues, batches and fingerprints, and all of the tags. Raises InvalidInput or UnknownName.
+    """Parse a filter: any of the states, queues, batches, fingerprints, errors and workers, and all of the tags. Raises InvalidInput or UnknownName.
 
-    A state may be a list, `dead,failed`, in any case. Webhook deliveries match only if their queue is named. `now_ms`, the time of the
-    store, is called only if `since` needs it, after everything else is validated. `dashes` is `--` if the names in messages are
-    options.
+    A state may be a list, `dead,failed`, in any case. `query` is in the language of jobs/search.py; its terms are added to the other
+    conditions. Webhook deliveries match only if their queue is named. `now_ms`, the time of the store, is called only if `since` needs
+    it, after everything else is validated. `query_name` names the query in messages; `dashes` is `--` if their names are options.
     """
-    wanted = [name for text in states for name in text.split(",")]
-    queues, tags = frozenset(queues), frozenset(tags)
+    given: Given = {
+        "state": [name for text in states for name in text.split(",")],
+        "queue": list(queues),
+        "tag": list(tags),
+        "batch": list(batches),
+        "fingerprint": list(fingerprints),
+        "error": list(errors),
+        "worker": list(workers),
+        "since": [] if since is None else [since],
+        COMMAND: [] if match is None else [match],
+    }
+    excluded: Given = {}
+    if query is not None:
+        subject = f"{dashes}{query_name}"
+        if not isinstance(query, str):
+            raise InvalidInput(
+                subject, f"expected text, got {short_repr(query)}", hint="for example 'queue:mail ffmpeg'"
+            )
+        for term in parse_query(query, subject=subject):
+            (excluded if term.is_negated else given).setdefault(term.qualifier, []).extend(term.values)
+    now = cache(now_ms)
+    found, unless = _check(given, dashes=dashes), _check(excluded, dashes=dashes)
+    where = _to_filter(found, now_ms=now, dashes=dashes)
+    # Webhook deliveries are internal.
+    where = where._replace(includes_webhooks=bool(where.queues or where.tags or where.prefixes))
+    return where._replace(unless=_to_filter(unless, now_ms=now, dashes=dashes)) if excluded else where
+
+
+Given = dict[str, list[Any]]  # by qualifier
+
+
+def _check(given: Given, *, dashes: str) -> Given:
+    for value in given.get(COMMAND, ()):
+        _check_text(value, subject=f"{dashes}match", what="command")
+    for value in given.get("error", ()):
+        _check_text(value, subject=f"{dashes}error", what="error")
+    if len(given.get("since", ())) > 1:
+        raise InvalidInput(f"{dashes}since", "given more than once", hint="give it once")
+    return {**given, "state": [parse_state(name) for name in given.get("state", ())]}
+
+
+def _to_filter(given: Given, *, now_ms: Callable[[], int], dashes: str) -> Filter:
+    since = given.get("since")
     return Filter(
-        frozenset(map(parse_state, wanted)),
-        queues,
-        tags,
-        batches=frozenset(batches),
-        fingerprints=frozenset(fingerprints),
-        match=None if match is None else _parse_match(match, subject=f"{dashes}match"),
-        since_ms=None if since is None else parse_since(since, subject=f"{dashes}since", now_ms=now_ms),
-        # Webhook deliveries are internal.
-        includes_webhooks=bool(queues or tags),
+        frozenset(given["state"]),
+        frozenset(given.get("queue", ())),
+        frozenset(given.get("tag", ())),
+        batches=frozenset(given.get("batch", ())),
+        fingerprints=frozenset(given.get("fingerprint", ())),
+        match=tuple(given.get(COMMAND, ())),
+        errors=frozenset(given.get("error", ())),
+        workers=frozenset(given.get("worker", ())),
+        prefixes=tuple(given.get("id", ())),
+        since_ms=parse_since(since[0], subject=f"{dashes}since", now_ms=now_ms) if since else None,
     )
+
+
+def query_of(where: Filter) -> str:
+    """The text of a query for the same jobs."""
+    terms = [*_terms(where), *(() if where.unless is None else _terms(where.unless, is_negated=True))]
+    return format_query(terms)
+
+
+def _terms(where: Filter, *, is_negated: bool = False) -> Iterator[Term]:
+    conditions: dict[str, Sequence[str]] = {
+        "state": [state.value for state in State if state in where.states],
+        "queue": sorted(where.queues),
+        "tag": sorted(where.tags),
+        "batch": sorted(where.batches),
+        "worker": sorted(where.workers),
+        "fingerprint": sorted(where.fingerprints),
+        "error": sorted(where.errors),
+        "id": [*where.ids, *where.prefixes],
+        "since": [] if where.since_ms is None else [str(iso(from_ms(where.since_ms)))],
+        COMMAND: where.match,
+    }
+    for qualifier, values in conditions.items():
+        if values:
+            yield Term(qualifier, tuple(values), is_negated)
+
+
+MAX_SUGGESTIONS: Final = 50  # of each qualifier
+
+
+def query_suggestions(store: Reads) -> list[str]:
+    """Terms to complete a query with: qualifiers, states, and the queues, tags, workers and batches of the store."""
+    known = {
+        "state": [state.value for state in State],
+        "queue": sorted(store.tally()),
+        "tag": store.tags(limit=MAX_SUGGESTIONS),
+        "worker": sorted(worker.id for worker in store.workers(busy=False)),
+        "batch": store.batches.names(),
+    }
+    terms = (Term(qualifier, (name,)) for qualifier, names in known.items() for name in names[:MAX_SUGGESTIONS])
+    return [*(f"{name}:" for name in QUALIFIERS), *(format_query([term]) for term in terms)]
 
 
 def restrict_states(where: Filter, able: frozenset[State], *, done: str, subject: str) -> Filter:
@@ -61,15 +146,18 @@ def restrict_states(where: Filter, able: frozenset[State], *, done: str, subject
     return where if where.states else where._replace(states=able)
 
 
-def _parse_match(text: object, *, subject: str) -> str:
+MAX_TEXT_BYTES: Final = 20_000  # SQLite accepts patterns of 50,000 bytes, and each character may need an escape
+
+
+def _check_text(text: object, *, subject: str, what: str) -> None:
     # An empty text matches every job: more likely an unset variable than intended.
     if not isinstance(text, str) or not text:
-        raise InvalidInput(
-            subject, f"expected some text, got {short_repr(text)}", hint="a part of the command, as it is"
-        )
-    if "\0" in text or text.encode(errors="replace").decode() != text:
-        raise InvalidInput(subject, f"no command can contain {short_repr(text)}", hint="text in UTF-8, without NUL")
-    return text
+        raise InvalidInput(subject, f"expected some text, got {short_repr(text)}", hint=f"a part of the {what}")
+    encoded = text.encode(errors="replace")
+    if "\0" in text or encoded.decode() != text:
+        raise InvalidInput(subject, f"no {what} can contain {short_repr(text)}", hint="text in UTF-8, without NUL")
+    if len(encoded) > MAX_TEXT_BYTES:
+        raise InvalidInput(subject, f"longer than {MAX_TEXT_BYTES:,} bytes", hint="a shorter part is enough")
 
 
 def parse_since(value: object, *, subject: str, now_ms: Callable[[], int]) -> int:
@@ -121,89 +209,6 @@ def parse_count(value: object, *, subject: str, low: int = 0) -> int | None:
     return min(value, MAX_COUNT)
 
 
-MAX_CURSOR_NUMBER: Final = 2**63 - 1  # the largest number of both databases
-MAX_CURSOR_CHARS: Final = 500  # far more than any valid cursor
-_MAY_BE_NULL: Final = {Sort.FINISHED, Sort.DURATION}
-
-
-def cursor_position(job: Job, sort: Sort) -> After:
-    """The position of a job in this order."""
-    match sort:
-        case Sort.CREATED:
-            value: int | str | None = job.seq
-        case Sort.PRIORITY:
-            value = job.priority
-        case Sort.STATE:
-            value = job.state.value
-        case Sort.QUEUE:
-            value = job.queue
-        case Sort.RUN_AT:
-            value = to_ms(job.run_at)
-        case Sort.FINISHED:
-            value = None if job.finished_at is None else to_ms(job.finished_at)
-        case Sort.DURATION:
-            value = job.duration_ms
-        case _:
-            assert_never(sort)
-    return After(value, job.seq)
-
-
-def format_cursor(after: After, sort: Sort, *, descending: bool) -> str:
-    return encode_cursor([sort.value, descending, after.value, after.seq])
-
-
-def parse_cursor(text: str, sort: Sort, *, descending: bool) -> After:
-    """Raises InvalidInput unless `format_cursor` made it for the same order."""
-    try:
-        of, is_descending, after = _parse_cursor_fields(text)
-    except (ValueError, TypeError, RecursionError) as exc:
-        raise invalid_cursor() from exc
-    if (of, is_descending) != (sort, descending):
-        raise InvalidInput("cursor", "it belongs to a list in another order", hint="start again without a cursor")
-    return after
-
-
-def _parse_cursor_fields(text: str) -> tuple[Sort, bool, After]:
-    name, way, value, seq = decode_cursor(text)
-    sort, after = Sort(name), After(value, seq)
-    # Only the canonical form is accepted.
-    if not _is_possible(after, sort) or format_cursor(after, sort, descending=bool(way)) != text:
-        raise ValueError
-    return sort, bool(way), after
-
-
-def encode_cursor(fields: Sequence[Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(fields, separators=(",", ":")).encode()).decode().rstrip("=")
-
-
-def decode_cursor(text: str) -> list[Any]:
-    """Raises ValueError, TypeError or RecursionError for invalid text."""
-    if len(text) > MAX_CURSOR_CHARS:
-        raise ValueError
-    return list(json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)))
-
-
-def invalid_cursor() -> InvalidInput:
-    return InvalidInput("cursor", "it is not a valid cursor", hint="use next_cursor of the previous page unchanged")
-
-
-def _is_possible(after: After, sort: Sort) -> bool:
-    """Whether a job can have this position: a database must not be queried with a value of another type."""
-    if not _is_number(after.seq):
-        return False
-    match sort:
-        case Sort.STATE:
-            return isinstance(after.value, str) and after.value in set(State)
-        case Sort.QUEUE:
-            return isinstance(after.value, str) and is_valid_queue(after.value)
-        case _:
-            return _is_number(after.value) or (after.value is None and sort in _MAY_BE_NULL)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_CURSOR_NUMBER
-
-
 MAX_SORTED_JOBS: Final = 50_000  # takes about 100 ms
 
 
@@ -222,10 +227,10 @@ def check_sortable(store: Reads, where: Filter, sort: Sort, *, most: int = MAX_S
 def is_sortable(store: Reads, where: Filter, sort: Sort, *, most: int = MAX_SORTED_JOBS) -> bool:
     if sort is Sort.CREATED or (sort is Sort.FINISHED and len(where.states) == 1 and where.states <= FINAL):
         return True
-    # A filter by queue, time or text scans all jobs of its states: they count as well.
+    # A filter by queue, worker, time or text scans all jobs of its states: they count as well.
     if store.count(Filter(where.states)) <= most:
         return True
-    if not (where.ids or where.tags or where.batches):
+    if not (where.ids or where.prefixes or where.tags or where.batches):
         return False
-    named = Filter(where.states, tags=where.tags, ids=where.ids, batches=where.batches)
+    named = Filter(where.states, tags=where.tags, ids=where.ids, prefixes=where.prefixes, batches=where.batches)
     return not any(store.jobs(named, limit=1, offset=most))

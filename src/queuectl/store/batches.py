@@ -89,6 +89,10 @@ class Batches:
             for row, states in zip(found, counted, strict=True)
         ]
 
+    def names(self) -> list[str]:
+        """The newest first."""
+        return [str(row[0]) for row in self._tx.all("batches")]
+
     def completion_jobs(self) -> dict[str, CompletionJob]:
         """By batch, for those that have one."""
         return {

@@ -11,6 +11,18 @@ select id
  order by seq desc
  limit 1
 
+-- name: tags
+-- The first tags. Each step enters the index behind the tag before, so the cost does not depend on the number of jobs.
+with recursive known (tag) as (
+    select min(tag) from queuectl.job_tags
+    union all
+    select (select min(tag) from queuectl.job_tags where tag > known.tag) from known where known.tag is not null
+)
+select tag
+  from known
+ where tag is not null
+ limit :limit
+
 -- name: forget_requests
 -- Remove idempotency keys that have expired, some at a time.
 delete from queuectl.requests

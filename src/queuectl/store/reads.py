@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -47,6 +48,9 @@ LATEST_RUN: Final = "host, pid, ending, usage"  # columns of the latest run, rea
 _THROUGHPUT_MS: Final = (60_000, 3_600_000, 86_400_000)
 
 
+# A condition and its values: all parts of the text are constants.
+Condition = tuple[str, list[Any]]
+
 LAST_RANK: Final = 2**63 - 1  # after every job
 _SORT_COLUMNS: Final = {
     Sort.CREATED: "seq",
@@ -60,11 +64,12 @@ _SORT_COLUMNS: Final = {
 
 
 class Order:
-    """By a column, nulls last, ties by the order of enqueue, the newest first."""
+    """By a column, nulls last, ties by the order of enqueue, the newest first. `backward`: all of that reversed."""
 
-    def __init__(self, sort: Sort, where: Filter, *, descending: bool) -> None:
-        self._column = _SORT_COLUMNS[sort]
-        self._descending = descending
+    def __init__(self, sort: Sort, where: Filter, *, descending: bool, backward: bool = False) -> None:
+        self.column = _SORT_COLUMNS[sort]
+        self._descending = descending is not backward
+        self._backward = backward
         # Not tested for null where that is impossible: no index contains the test.
         have_ended = bool(where.states) and where.states <= FINAL
         self._may_be_null = sort is Sort.DURATION or (sort is Sort.FINISHED and not have_ended)
@@ -72,24 +77,50 @@ class Order:
     @property
     def clause(self) -> str:
         way = "desc" if self._descending else "asc"
-        if self._column == "seq":
+        if self.column == "seq":
             return f" order by seq {way}"
-        nulls = f"{self._column} is null, " if self._may_be_null else ""
-        return f" order by {nulls}{self._column} {way}, seq desc"
+        nulls = f"{self.column} is null{' desc' * self._backward}, " if self._may_be_null else ""
+        return f" order by {nulls}{self.column} {way}, seq {'asc' if self._backward else 'desc'}"
 
-    def condition(self, after: After, mark: str) -> tuple[str, list[Any]]:
-        """The condition for jobs after this position, and its values. `mark`: the placeholder of the dialect.
+    def condition(self, after: After, mark: str, *, inclusive: bool = False) -> Condition:
+        """The condition for jobs after this position, or at it if `inclusive`, and its values. `mark`: the placeholder of the dialect.
 
         The column is compared twice, so that an index on it can be entered at the position.
         """
         than = "<" if self._descending else ">"
-        if self._column == "seq":
-            return f"seq {than} {mark}", [after.seq]
+        or_equal = "=" * inclusive
+        if self.column == "seq":
+            return f"seq {than}{or_equal} {mark}", [after.seq]
+        later = f"seq {'>' if self._backward else '<'}{or_equal} {mark}"
         if after.value is None:
-            return f"({self._column} is null and seq < {mark})", [after.seq]
-        here = f"({self._column} {than}= {mark} and ({self._column} {than} {mark} or seq < {mark}))"
+            if self._backward:
+                return f"({self.column} is not null or {later})", [after.seq]
+            return f"({self.column} is null and {later})", [after.seq]
+        here = f"({self.column} {than}= {mark} and ({self.column} {than} {mark} or {later}))"
         values = [after.value, after.value, after.seq]
-        return (f"({self._column} is null or {here})" if self._may_be_null else here), values
+        nulls_follow = self._may_be_null and not self._backward
+        return (f"({self.column} is null or {here})" if nulls_follow else here), values
+
+
+class Range(NamedTuple):
+    """A part of a list. `backward`: of the reversed list."""
+
+    after: After | None = None
+    until: After | None = None  # the last position
+    backward: bool = False
+
+
+WHOLE_LIST: Final = Range()
+
+
+def _either(conditions: Iterable[str]) -> str:
+    return f"({' or '.join(conditions)})"
+
+
+def like_pattern(text: str) -> str:
+    """The pattern of `like` for values that contain this text. The escape character is a backslash."""
+    escaped = re.sub(r"([\\%_])", r"\\\1", text)
+    return f"%{escaped}%"
 
 
 class Position(NamedTuple):
@@ -154,7 +185,7 @@ class Reads(StoreBase, ABC):
     jobs_table: str
     job_columns: str  # that `rows.job` reads: those of a job, and the first parents that it waits for
     tags_table: str
-    matches: str  # the condition that the command, or the arguments joined by spaces, contain a text
+    command_text: str  # the command, or the arguments joined by spaces
     mark: str  # the placeholder of a value
     no_limit: int | None
     reads_at_once = False  # whether even long reads must not leave a statement open
@@ -169,6 +200,10 @@ class Reads(StoreBase, ABC):
     @abstractmethod
     def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
         """The condition that the column has one of these values, and its parameters."""
+
+    @abstractmethod
+    def contains(self, text: str) -> str:
+        """The condition that this expression matches a pattern of `like`, in any case of the letters A to Z."""
 
     def bindable(self, text: str) -> str:
         """An argument of the command line may contain bytes that a database does not accept. It matches nothing, and neither does "?"."""
@@ -260,16 +295,16 @@ class Reads(StoreBase, ABC):
         descending: bool = True,
         limit: int | None = None,
         offset: int = 0,
-        after: After | None = None,
+        within: Range = WHOLE_LIST,
     ) -> Iterator[Job]:
         """The jobs that match, in bounded memory. Ties and `created` are ordered by enqueue.
 
         The selection and its order are of one moment. A long list is read page by page without a transaction in between: each job
         is as it is when its page is read, and jobs that were removed or no longer match by then are omitted. The caller may
-        pause for any time, and may use the store. `after`: only jobs after that position.
+        pause for any time, and may use the store. `within`: only this part of the list.
         """
-        order = Order(sort, where, descending=descending)
-        clause, values = self.where(where, None if after is None else order.condition(after, self.mark))
+        order = Order(sort, where, descending=descending, backward=within.backward)
+        clause, values = self.where(where, *self._bounds(where, sort, within, descending=descending))
         hint = self.index_hint(where, sort)
         chosen = f"from {self.jobs_table}{hint}{clause}{order.clause} limit {self.mark} offset {self.mark}"
         values += [self.no_limit if limit is None else limit, offset]
@@ -288,8 +323,17 @@ class Reads(StoreBase, ABC):
             found = self.tx.raw(text, values)
         return [Chosen(job_id, State(state), bool(held)) for job_id, state, held in found]
 
-    def count(self, where: Filter = Filter()) -> int:
-        if where.is_tallied:
+    def count(
+        self,
+        where: Filter = Filter(),
+        *,
+        most: int | None = None,
+        sort: Sort = Sort.CREATED,
+        descending: bool = True,
+        within: Range = WHOLE_LIST,
+    ) -> int:
+        """How many jobs match. `most`: count up to this number. `within`: only in this part of the list in this order."""
+        if where.is_tallied and within == WHOLE_LIST:
             tally = self.tally()
             return sum(
                 jobs
@@ -298,36 +342,79 @@ class Reads(StoreBase, ABC):
                 for state, jobs in states.items()
                 if not where.states or state in where.states
             )
-        clause, values = self.where(where)
-        return int(self.tx.raw(f"select count(*) from {self.jobs_table}{clause}", values, plan_freely=True)[0][0])
+        clause, values = self.where(where, *self._bounds(where, sort, within, descending=descending))
+        text = f"from {self.jobs_table}{self.index_hint(where, sort)}{clause}"
+        if most is None:
+            text = f"select count(*) {text}"
+        else:
+            text, values = f"select count(*) from (select 1 {text} limit {self.mark}) as found", [*values, most]
+        return int(self.tx.raw(text, values, plan_freely=True)[0][0])
 
-    def where(self, filters: Filter, after: tuple[str, list[Any]] | None = None) -> tuple[str, list[Any]]:
-        """A where clause and its values: all parts are constants and all values parameters. `after`: one more condition, and its values.
+    def position_ahead(
+        self, states: frozenset[State], sort: Sort, *, descending: bool, within: Range, jobs: int
+    ) -> After | None:
+        """The position of the last of the next `jobs` jobs in these states, in an order that has an index. None if there are fewer."""
+        where = Filter(states)
+        order = Order(sort, where, descending=descending, backward=within.backward)
+        clause, values = self.where(where, *self._bounds(where, sort, within, descending=descending))
+        chosen = f"from {self.jobs_table}{self.index_hint(where, sort)}{clause}{order.clause}"
+        text = f"select {order.column}, seq {chosen} limit 1 offset {self.mark}"
+        found = self.tx.raw(text, [*values, jobs - 1])
+        return After(*found[0]) if found else None
+
+    def last_seq(self) -> int:
+        """The sequence number of the job that was enqueued last."""
+        return self.tx.last_seq()
+
+    def _bounds(self, where: Filter, sort: Sort, within: Range, *, descending: bool) -> Iterator[Condition]:
+        if within.after is not None:
+            order = Order(sort, where, descending=descending, backward=within.backward)
+            yield order.condition(within.after, self.mark)
+        if within.until is not None:
+            reverse = Order(sort, where, descending=descending, backward=not within.backward)
+            yield reverse.condition(within.until, self.mark, inclusive=True)
+
+    def where(self, filters: Filter, *more: Condition) -> Condition:
+        """A where clause and its values: all parts are constants and all values parameters. `more`: conditions in addition.
 
         A fixed statement with "or :x is null" for each condition would keep SQLite from using an index.
         """
+        found = [*self._conditions(filters), *more]
+        if filters.unless is not None:
+            # A condition on null is neither true nor false.
+            found += [(f"not coalesce({text}, false)", values) for text, values in self._conditions(filters.unless)]
+        clause = f" where {' and '.join(text for text, _ in found)}" if found else ""
+        return clause, [value for _, values in found for value in values]
+
+    def _conditions(self, filters: Filter) -> Iterator[Condition]:
         columns = {
             "state": filters.states,
             "queue": filters.queues,
             "id": filters.ids,
             "batch": filters.batches,
             "fingerprint": filters.fingerprints,
+            "worker": filters.workers,
         }
-        found: list[tuple[str, list[Any]]] = [
-            self.is_any(column, sorted(map(self.bindable, wanted))) for column, wanted in columns.items() if wanted
-        ]
+        for column, wanted in columns.items():
+            if wanted:
+                yield self.is_any(column, sorted(map(self.bindable, wanted)))
         if not filters.includes_webhooks:
-            found.append((f"queue <> '{WEBHOOK_QUEUE}'", []))
-        tagged = f"seq in (select job from {self.tags_table} where tag = {self.mark})"
-        found += [(tagged, [self.bindable(tag)]) for tag in sorted(filters.tags)]
+            yield f"queue <> '{WEBHOOK_QUEUE}'", []
+        for tag in sorted(filters.tags):
+            yield f"seq in (select job from {self.tags_table} where tag = {self.mark})", [self.bindable(tag)]
+        if filters.prefixes:
+            # Every ID is below this character, so the range is within the index on IDs.
+            begins = f"(id >= {self.mark} and id < {self.mark})"
+            bounds = [bound for text in map(self.bindable, filters.prefixes) for bound in (text, f"{text}\U0010ffff")]
+            yield _either([begins] * len(filters.prefixes)), bounds
         if filters.since_ms is not None:
-            found.append((f"created_at >= {self.mark}", [filters.since_ms]))
-        if filters.match is not None:
-            found.append((self.matches, [filters.match]))
-        if after is not None:
-            found.append(after)
-        clause = f" where {' and '.join(text for text, _ in found)}" if found else ""
-        return clause, [value for _, values in found for value in values]
+            yield f"created_at >= {self.mark}", [filters.since_ms]
+        for text in filters.match:
+            yield self.contains(self.command_text), [like_pattern(self.bindable(text))]
+        if filters.errors:
+            patterns = [like_pattern(self.bindable(text)) for text in sorted(filters.errors)]
+            either = _either([self.contains("error"), self.contains("last_output")])
+            yield _either([either] * len(patterns)), [pattern for pattern in patterns for _ in range(2)]
 
     def export(self, where: Filter, *, history: bool) -> Iterator[Exported]:
         """The jobs that match in the order of enqueue, with their runs if requested, in bounded memory.
@@ -409,6 +496,10 @@ class Reads(StoreBase, ABC):
 
     def count_ended(self, state: State, *, before_ms: int) -> int:
         return int(self.tx.value("count_ended", {"state": state.value, "before": before_ms}))
+
+    def tags(self, *, limit: int) -> list[str]:
+        """The first tags of jobs, in the order of the database."""
+        return [tag for (tag,) in self.tx.all("tags", {"limit": limit})]
 
     # ── counters and workers ────────────────────────────────────────────────────────────────────────────────────────
 

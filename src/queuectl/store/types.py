@@ -31,17 +31,24 @@ RECENT_MS: Final = 60_000  # the time that the rate of a batch is computed from
 
 
 class Filter(NamedTuple):
-    """Jobs that meet all conditions. For a new condition, also extend reads.py of each dialect, operations/query.py and cli/filters.py."""
+    """Jobs that meet all conditions. Texts match in any case of the letters A to Z.
+
+    For a new condition, also extend reads.py, operations/query.py, jobs/search.py, cli/filters.py and SELECTORS of web/api/operation.py.
+    """
 
     states: frozenset[State] = frozenset()  # empty: all
     queues: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()  # all of them
     ids: tuple[str, ...] = ()
     since_ms: int | None = None  # enqueued then or later
-    match: str | None = None  # plain text in the command, or in the arguments joined by spaces
+    match: tuple[str, ...] = ()  # all of these texts are in the command, or in the arguments joined by spaces
     batches: frozenset[str] = frozenset()
     fingerprints: frozenset[str] = frozenset()  # kinds of failure, see jobs/fingerprint.py
+    errors: frozenset[str] = frozenset()  # one of these texts is in the error, or in the last line of output
+    workers: frozenset[str] = frozenset()  # of the latest run
+    prefixes: tuple[str, ...] = ()  # the ID begins with one of these
     includes_webhooks: bool = True
+    unless: Filter | None = None  # without the jobs that meet any of these conditions
 
     @property
     def names_states_only(self) -> bool:
@@ -52,6 +59,15 @@ class Filter(NamedTuple):
     def is_tallied(self) -> bool:
         """Whether the counters by queue and state answer it."""
         return self == Filter(self.states, self.queues, includes_webhooks=self.includes_webhooks)
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether no index leads to the jobs: they are found by reading all jobs of their states."""
+        if self.ids or self.prefixes or self.tags or self.batches:
+            return False
+        if self.fingerprints and self.states == {State.DEAD}:
+            return False
+        return self._replace(states=frozenset(), includes_webhooks=True) != Filter()
 
     def has_queue(self, queue: str) -> bool:
         return queue in self.queues if self.queues else self.includes_webhooks or queue != WEBHOOK_QUEUE
@@ -68,7 +84,7 @@ class Sort(StrEnum):
 
 
 class After(NamedTuple):
-    """The start of a page: after the job with this sort value and sequence number."""
+    """A position in a list, such as the start of a page: after the job with this sort value and sequence number."""
 
     value: int | str | None
     seq: int

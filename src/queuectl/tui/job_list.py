@@ -11,8 +11,9 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.operations import inspect
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.query import cursor_position, is_sortable
-from queuectl.store.reads import Reads
+from queuectl.operations.pages import cursor_position
+from queuectl.operations.query import is_sortable
+from queuectl.store.reads import Range, Reads
 from queuectl.store.types import After, Filter, Sort
 from queuectl.tui.session import Session
 
@@ -42,7 +43,7 @@ class JobFilter(NamedTuple):
         return Filter(
             frozenset(() if self.state is None else (self.state,)),
             frozenset(() if self.queue is None else (self.queue,)),
-            match=self.text or None,
+            match=(self.text,) if self.text else (),
             batches=frozenset(() if self.batch is None else (self.batch,)),
             includes_webhooks=self.queue is not None,
         )
@@ -171,7 +172,7 @@ def _read(reads: Reads, sections: Sequence[_Section], anchor: Anchor | None) -> 
                 continue
             after = anchor.after if section.state == anchor.section else None
         yield from reads.jobs(
-            section.where, sort=section.sort, descending=section.descending, limit=WINDOW_SIZE + 1, after=after
+            section.where, sort=section.sort, descending=section.descending, limit=WINDOW_SIZE + 1, within=Range(after)
         )
 
 
@@ -186,7 +187,11 @@ def _read_up(reads: Reads, sections: Sequence[_Section], job: Job | None, limit:
                 continue
             is_below, after = False, cursor_position(job, section.sort)
         more = reads.jobs(
-            section.where, sort=section.sort, descending=not section.descending, limit=limit - len(found), after=after
+            section.where,
+            sort=section.sort,
+            descending=not section.descending,
+            limit=limit - len(found),
+            within=Range(after),
         )
         found += [(section.state, one) for one in more]
         if len(found) >= limit:

@@ -338,7 +338,17 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "Acted": {"oneOf": [ref("Answer"), ref("Preview")]},
     "Shown": {"allOf": [ref("Job"), exactly(history=array(ref("Run")), output=maybe("string"))]},
     "Enqueued": {"allOf": [ref("Job"), exactly(duplicate=FLAG)]},
-    "Jobs": exactly(items=array(ref("Job")), next_cursor=maybe("string")),
+    "Jobs": {
+        **exactly(
+            items=array(ref("Job")),
+            **dict.fromkeys(("next_cursor", "previous_cursor"), maybe("string")),
+            before=COUNT,
+            total=maybe("integer"),
+            **dict.fromkeys(("total_is_exact", "is_partial"), FLAG),
+        ),
+        "description": "`before`: the number of jobs on earlier pages. `total`: how many jobs match, null without `count`; there may be "
+        "more unless `total_is_exact`. `is_partial`: the search has stopped at its time limit, and `next_cursor` continues it.",
+    },
     "Explanation": exactly(id=TEXT, state=STATE, queue=TEXT, reasons=array(exactly(code=TEXT, message=TEXT))),
     "Graph": exactly(
         id=TEXT,

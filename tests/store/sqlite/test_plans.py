@@ -14,7 +14,7 @@ from queuectl.jobs.edit import JobEdit
 from queuectl.jobs.queue_limits import Rate
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Span
-from queuectl.store.reads import Order
+from queuectl.store.reads import Order, Range
 from queuectl.store.sqlite.connection import SQL
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.store.types import After, Filter, Sort
@@ -286,9 +286,11 @@ WORK: Final[dict[str, Callable[[Crowd], object]]] = {
     "workers": lambda crowd: crowd.store.workers(),
     "first page": lambda crowd: list(crowd.store.jobs(limit=50)),
     "first page of a state": lambda crowd: list(crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50)),
-    "deep page": lambda crowd: list(crowd.store.jobs(limit=50, after=After(None, crowd.size // 2))),
+    "deep page": lambda crowd: list(crowd.store.jobs(limit=50, within=Range(After(None, crowd.size // 2)))),
     "deep page of a state": lambda crowd: list(
-        crowd.store.jobs(Filter(states=frozenset({State.PENDING})), limit=50, after=After(None, crowd.size // 2))
+        crowd.store.jobs(
+            Filter(states=frozenset({State.PENDING})), limit=50, within=Range(After(None, crowd.size // 2))
+        )
     ),
     "histograms": lambda crowd: crowd.store.samples.histograms(),
     "sample": lambda crowd: (crowd.clock.advance(60), crowd.store.samples.record()),
@@ -317,7 +319,7 @@ def test_a_page_of_what_has_ended_in_the_order_of_its_end_is_the_same_work_at_an
         )
 
         def look(after: After | None) -> list[int]:
-            found = crowd.store.jobs(where, sort=Sort.FINISHED, descending=descending, limit=20, after=after)
+            found = crowd.store.jobs(where, sort=Sort.FINISHED, descending=descending, limit=20, within=Range(after))
             return [job.seq for job in found]
 
         for seq in (None, 1500):

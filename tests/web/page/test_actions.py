@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -373,10 +374,14 @@ def test_filters_are_in_the_address_and_pages_follow_each_other(visit: Visit, si
     page.get_by_role("link", name="Next page").click()
     page.wait_for_url("**cursor=*")
     expect(page.locator("table.rows tbody tr")).to_have_count(20)
-    page.get_by_label("Command contains").fill("page 7")
+    expect(page.locator("#position")).to_have_text(re.compile("51.70 of 70"))
+    page.get_by_role("link", name="Previous page").click()
+    expect(page.locator("#position")).to_have_text(re.compile("1.50 of 70"))
+    page.get_by_label("Query").fill('"PAGE 7" -tag:none')
     press(page, "Apply")
-    page.wait_for_url("**match=page*")
+    page.wait_for_url("**q=*")
     expect(page.locator("table.rows tbody tr")).to_have_count(1)
+    expect(page.locator("#total")).to_have_text("1 job")
 
 
 def test_the_search_field_finds_an_id_or_a_command(visit: Visit, site: Site) -> None:
@@ -387,7 +392,7 @@ def test_the_search_field_finds_an_id_or_a_command(visit: Visit, site: Site) -> 
     page.wait_for_url(f"{site.url}/jobs/needle")
     page.locator("#find").fill("the haystack")
     page.locator("#find").press("Enter")
-    page.wait_for_url("**/jobs?match=*")
+    page.wait_for_url("**/jobs?q=*")
     expect(page.locator("table.rows")).to_contain_text("needle")
 
 
@@ -398,7 +403,7 @@ def test_a_word_is_searched_in_commands_although_an_id_begins_with_it(visit: Vis
     page = visit("/")
     page.locator("#find").fill(text)
     page.locator("#find").press("Enter")
-    page.wait_for_url("**/jobs?match=*")
+    page.wait_for_url("**/jobs?q=*")
     expect(page.locator("table.rows tbody tr")).to_have_count(1)
     expect(page.locator("table.rows")).to_contain_text(f"meant-by-{text}")
 

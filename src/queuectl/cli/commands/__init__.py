@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "status": Entry("inspect", "status", "Show job counts, queues and workers.", _START),
     "top": Entry("dashboard", "top", "Open the interactive terminal dashboard.", _START),
     "dashboard": Entry("dashboard", "dashboard", "Serve the web dashboard and the HTTP API.", _START),
-    "list": Entry("inspect", "list_jobs", "List jobs.", _JOBS, alias="ls"),
+    "list": Entry("list", "list_jobs", "List jobs.", _JOBS, alias="ls"),
     "show": Entry("inspect", "show", "Show a job and its runs.", _JOBS),
     "logs": Entry("logs", "logs", "Print or follow the output of jobs.", _JOBS, alias="log"),
     "wait": Entry("wait", "wait", "Wait for jobs to finish.", _JOBS),

@@ -432,18 +432,25 @@ dlq = group(
     "list", "List dead jobs, newest first.", prints_jobs=True, examples="queuectl dlq list --queue mail --sort finished"
 )
 @click.option("--state", "-s", "states", multiple=True, hidden=True)  # as of `list`; here a single state matches
+@click.argument("words", nargs=-1, metavar="[QUERY...]")
 @filter_options(but=["states"])
 @page_options
 def dlq_list(
-    app: App, states: tuple[str, ...], selection: Selection, limit: int | str | None, **options: Any
+    app: App,
+    states: tuple[str, ...],
+    words: tuple[str, ...],
+    selection: Selection,
+    limit: int | str | None,
+    **options: Any,
 ) -> Result:
     """List dead jobs, newest first."""
-    from queuectl.cli.commands.inspect import list_table
+    from queuectl.cli.commands.list import list_table
 
-    if states and State.DEAD not in map(parse_state, ",".join(states).split(",")):
+    where = selection.with_query(words).where(app)
+    wanted = {*where.states, *(parse_state(state) for state in ",".join(states).split(",") if states)}
+    if wanted and State.DEAD not in wanted:
         limit = 0
-    where = selection.where(app)._replace(states=control.DEAD)
-    return list_table(app, where, limit=limit, **options, what="dead jobs")
+    return list_table(app, where._replace(states=control.DEAD), limit=limit, **options, what="dead jobs")
 
 
 @dlq.subcommand(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import click
 
 from queuectl.cli.app import App
 from queuectl.cli.command import command, show_env_option
 from queuectl.cli.completion import complete_jobs
-from queuectl.cli.errors import DONE, REFUSED
-from queuectl.cli.filters import DEFAULT_LIMIT, Selection, find_jobs, ids_and_filters, page_options, report_not_found
-from queuectl.cli.job_view import GraphDrawing, columns, job_lines
-from queuectl.cli.render import Details, Nothing, Raw, Result, Table, table_lines, to_json
+from queuectl.cli.job_view import GraphDrawing, job_lines
+from queuectl.cli.render import Details, Raw, Result, table_lines, to_json
 from queuectl.cli.tables import STATE_STYLE, Column
-from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.jobs.stats import Spread
 from queuectl.operations import inspect
@@ -24,79 +21,9 @@ from queuectl.operations.explain import explain as explain_job
 from queuectl.operations.inspect import Metrics, QueueCount, Status
 from queuectl.operations.inspect import graph as graph_of
 from queuectl.operations.prometheus import format_metrics
-from queuectl.operations.query import parse_count, parse_sort
 from queuectl.operations.wait import retry_store
-from queuectl.store.types import Filter
 from queuectl.text import escape_control, plural
 from queuectl.units import humanize_duration, humanize_elapsed
-
-
-@command("list", prints_jobs=True)
-@ids_and_filters()
-@page_options
-def list_jobs(app: App, ids: tuple[str, ...], selection: Selection, **options: Any) -> Result:
-    """List jobs, newest first: all of them, or by ID or filter.
-
-    Descending sort keys: created, priority, finished, duration. Ascending sort keys: run_at, queue, state.
-
-    Examples:
-        queuectl list
-        # failed and dead jobs
-        queuectl list --state dead,failed
-        # the slowest jobs of a queue, as JSON
-        queuectl list --queue mail --sort duration --limit 10 --json
-        # some fields only
-        queuectl list --json id,state,error
-        # IDs only, for another program
-        queuectl list --match ffmpeg --since 2d --quiet
-        # single jobs
-        queuectl list 7f3a 91bc
-    """
-    if not ids:
-        return list_table(app, selection.where(app), **options)
-    found = find_jobs(app, ids, selection, default=frozenset(State))
-    report_not_found(app, found)
-    if not found.done or (found.refused and app.flags.json):  # with --json an error is the only output
-        return Nothing(exit_code=REFUSED)
-    return list_table(app, Filter(ids=tuple(found.done)), exit_code=REFUSED if found.refused else DONE, **options)
-
-
-def list_table(
-    app: App,
-    where: Filter,
-    *,
-    limit: int | str | None,
-    offset: int | str | None,
-    sort: str,
-    show_env: bool,
-    what: str = "jobs",
-    exit_code: int = DONE,
-) -> Result:
-    key, is_descending = parse_sort(sort)
-    most = parse_count(limit, subject="--limit")
-    skipped = parse_count(offset, subject="--offset") or 0
-    store = app.open_reads()
-    # JSON and ids are streamed without a limit; a table has one, and the number of the other jobs below.
-    if most is None and not app.flags.json and not app.flags.quiet:
-        most = DEFAULT_LIMIT
-    rows: Any = store.jobs(where, sort=key, descending=is_descending, limit=most, offset=skipped)
-
-    def to_json(job: Job) -> dict[str, Any]:
-        return job.to_dict(show_env=show_env)
-
-    if app.flags.json or app.flags.quiet:
-        return Table(rows, [], to_json=to_json, to_id=lambda job: job.id, exit_code=exit_code)
-    rows = list(rows)
-    more = store.count(where) - skipped - len(rows) if len(rows) == most else 0
-    return Table(
-        rows,
-        columns(rows, store.now_ms(), width=app.width),
-        to_json=to_json,
-        to_id=lambda job: job.id,
-        empty=f"No {what}.",
-        footer=f"… and {more:,} more" if more > 0 else None,
-        exit_code=exit_code,
-    )
 
 
 @command("show", prints_jobs=True)

@@ -52,7 +52,7 @@ class PostgresStore(Store):
     is_shared = True
     jobs_table = "queuectl.jobs"
     tags_table = "queuectl.job_tags"
-    matches = f"strpos(coalesce(command, ({_ARGUMENTS})), %s) > 0"
+    command_text = f"coalesce(command, ({_ARGUMENTS}))"
     mark = "%s"
     no_limit = None
     job_columns = f"""{rows.JOB_COLUMNS},
@@ -179,6 +179,10 @@ class PostgresStore(Store):
 
     def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
         return f"{column} = any(%s::text[])", [list(values)]
+
+    def contains(self, text: str) -> str:
+        # The same result in every database, whatever its locale, and as in SQLite.
+        return f"{text} collate \"C\" ilike %s escape '\\'"
 
     def bindable(self, text: str) -> str:
         return super().bindable(text).replace("\0", "?")

@@ -47,8 +47,7 @@ class SqliteStore(Store):
     is_shared = False  # the lock of a SQLite file works on one machine
     jobs_table = "jobs"
     tags_table = "job_tags"
-    # Not `like`, which has wildcards and ignores case.
-    matches = f"instr(coalesce(command, ({_ARGUMENTS})), ?) > 0"
+    command_text = f"coalesce(command, ({_ARGUMENTS}))"
     mark = "?"
     no_limit = -1
     job_columns = f"""{rows.JOB_COLUMNS},
@@ -98,10 +97,12 @@ class SqliteStore(Store):
 
     def index_hint(self, where: Filter, sort: Sort) -> str:
         """The index that has the jobs in this order, where SQLite would choose another one and sort."""
-        if len(where.fingerprints) == 1 and where.states == {State.DEAD} and not where.ids and not where.tags:
+        if where.ids or where.tags or where.prefixes:
+            return ""
+        if len(where.fingerprints) == 1 and where.states == {State.DEAD}:
             name = _BY_FINGERPRINT.get(sort)
             return "" if name is None else f" indexed by {name}"
-        if sort is Sort.FINISHED and len(where.states) == 1 and not where.ids and not where.tags:
+        if sort is Sort.FINISHED and len(where.states) == 1:
             name = _BY_END.get(next(iter(where.states)))
             return "" if name is None else f" indexed by {name}"
         return ""
@@ -202,6 +203,9 @@ class SqliteStore(Store):
         if len(settled) < len(values):
             either.append("seq in (select seq from jobs indexed by jobs_running where state = 'processing')")
         return f"({' or '.join(either)})", []
+
+    def contains(self, text: str) -> str:
+        return f"{text} like ? escape '\\'"
 
     # ── removal ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

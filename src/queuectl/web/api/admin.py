@@ -18,7 +18,8 @@ from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import pruner
 from queuectl.operations import inspect
-from queuectl.operations.query import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor, parse_filter, restrict_states
+from queuectl.operations.pages import MAX_CURSOR_NUMBER, encode_cursor, invalid_cursor
+from queuectl.operations.query import parse_filter, restrict_states
 from queuectl.operations.queues import check_queue
 from queuectl.settings import SettingEntry, retention
 from queuectl.store.types import StopMode

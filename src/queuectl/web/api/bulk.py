@@ -19,9 +19,8 @@ from queuectl.store.types import Chosen
 from queuectl.store_threads import WebSession
 from queuectl.text import closest_match, short_repr
 from queuectl.units import from_ms, iso
-from queuectl.web.api.jobs import SORT, job_details, job_page
+from queuectl.web.api.jobs import PAGE, job_details, job_page
 from queuectl.web.api.operation import (
-    CURSOR,
     LIMIT,
     SELECTORS,
     WHERE_SCHEMA,
@@ -152,7 +151,7 @@ def _preview(chosen: Sequence[Chosen | Job]) -> dict[str, Any]:
 _DLQ_SELECTORS: Final = tuple(param for param in SELECTORS if param.name != "state")
 
 
-@DLQ("GET /dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, SORT, LIMIT, CURSOR))
+@DLQ("GET /dlq", "List dead jobs.", ref("Jobs"), params=(*_DLQ_SELECTORS, *PAGE))
 def list_dead(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, {**call.query, "state": (State.DEAD.value,)})
 

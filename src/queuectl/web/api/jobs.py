@@ -17,7 +17,8 @@ from queuectl.operations import control, inspect, job_input
 from queuectl.operations import explain as explaining
 from queuectl.operations import wait as waiting
 from queuectl.operations.enqueue import JobInput, job_list, single_job
-from queuectl.operations.query import MAX_SORTED_JOBS, parse_sort
+from queuectl.operations.pages import MAX_COUNTED, page
+from queuectl.operations.query import MAX_SORTED_JOBS, MAX_SUGGESTIONS, parse_sort, query_suggestions
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
 from queuectl.text import short_repr
@@ -50,6 +51,11 @@ SORT: Final = Param(
     "has `finished` with a single final state.",
     {"type": "string", "enum": [sign + sort.value for sort in Sort for sign in ("", "-")], "default": "created"},
 )
+COUNT_MATCHES: Final = Param(
+    "count", f"Also count the matching jobs, up to {MAX_COUNTED:,}.", {"type": "boolean", "default": False}
+)
+# For every list of jobs.
+PAGE: Final = (SORT, LIMIT, CURSOR, COUNT_MATCHES)
 _JOB: Final = ref("Job")
 _SHOWN: Final = ref("Shown")
 _ENQUEUED: Final = ref("Enqueued")
@@ -161,7 +167,7 @@ def location(job: Job) -> str:
 # ── one job ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@JOBS("GET /jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, SORT, LIMIT, CURSOR))
+@JOBS("GET /jobs", "List jobs.", ref("Jobs"), params=(*SELECTORS, *PAGE))
 def list_jobs(session: WebSession, call: ApiRequest) -> Any:
     return job_page(session, call.query)
 
@@ -169,8 +175,27 @@ def list_jobs(session: WebSession, call: ApiRequest) -> Any:
 def job_page(session: WebSession, query: Mapping[str, Any]) -> dict[str, Any]:
     where, (sort, descending) = to_filter(query, session.reads), parse_sort(query["sort"])
     limit, cursor = query["limit"], query["cursor"]
-    page = inspect.page(session.reads, where, sort=sort, descending=descending, limit=limit, cursor=cursor)
-    return {"items": [job.to_dict() for job in page.jobs], "next_cursor": page.next_cursor}
+    found = page(
+        session.reads, where, sort=sort, descending=descending, limit=limit, cursor=cursor, counts=query["count"]
+    )
+    return {
+        "items": [job.to_dict() for job in found.jobs],
+        "next_cursor": found.next_cursor,
+        "previous_cursor": found.previous_cursor,
+        "before": found.before,
+        "total": found.total,
+        "total_is_exact": found.total_is_exact,
+        "is_partial": found.is_partial,
+    }
+
+
+@JOBS(
+    "GET /search/terms",
+    f"List terms to complete a query with: qualifiers, states, and up to {MAX_SUGGESTIONS} queues, tags, workers and batches each.",
+    array(TEXT),
+)
+def list_query_terms(session: WebSession, call: ApiRequest) -> Any:
+    return query_suggestions(session.reads)
 
 
 @JOBS("GET /jobs/{id}", "Show a job with its history and the end of its output.", _SHOWN)

@@ -17,7 +17,8 @@ from inspect import iscoroutinefunction
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, UnknownName
-from queuectl.operations.query import decode_cursor, encode_cursor, invalid_cursor, parse_filter
+from queuectl.operations.pages import decode_cursor, encode_cursor, invalid_cursor
+from queuectl.operations.query import parse_filter
 from queuectl.store.reads import Reads
 from queuectl.store.types import Filter
 from queuectl.text import closest_match, short_repr
@@ -177,8 +178,11 @@ SELECTORS: Final = (
     Param("tag", "Only jobs with all of these tags.", many=True),
     Param("batch", "Only jobs of one of these batches.", many=True),
     Param("fingerprint", "Only jobs that failed in one of these ways, see `GET /deaths`.", many=True),
+    Param("worker", "Only jobs whose latest run is by one of these workers.", many=True),
+    Param("error", "Only jobs with one of these texts in the error, in any case.", many=True),
     Param("since", "Only jobs enqueued since this time: a timestamp, or a duration before now."),
-    Param("match", "Only jobs with this text in the command."),
+    Param("match", "Only jobs with this text in the command, in any case."),
+    Param("q", "A query, for example `queue:mail error:timeout ffmpeg`. Its terms are added to the other parameters."),
 )
 LIMIT: Final = Param(
     "limit", "Maximum number of items.", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": 50}
@@ -187,12 +191,10 @@ CURSOR: Final = Param("cursor", "The `next_cursor` of the previous page.")
 
 # The same selectors in a body: {"state": ["dead"], "queue": "mail"}
 WHERE_SCHEMA: Final = only(
-    **{
-        name: {"oneOf": [NAME, {"type": "array", "items": NAME}]}
-        for name in ("state", "queue", "tag", "batch", "fingerprint")
-    },
+    **{param.name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for param in SELECTORS if param.many},
     since=DURATION,
-    match={**TEXT, "minLength": 1},
+    match=NAME,
+    q=TEXT,
 )
 
 
@@ -203,8 +205,12 @@ def to_filter(values: Mapping[str, Any], reads: Reads) -> Filter:
         tags=values["tag"],
         batches=values["batch"],
         fingerprints=values["fingerprint"],
+        workers=values["worker"],
+        errors=values["error"],
         since=values["since"],
         match=values["match"],
+        query=values["q"],
+        query_name="q",
         now_ms=reads.now_ms,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from queuectl.operations.inspect import Recorded, audit_records
-from queuectl.operations.query import encode_cursor
+from queuectl.operations.pages import encode_cursor
 from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id
 from queuectl.units import format_duration, format_size, from_ms

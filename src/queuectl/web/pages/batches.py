@@ -9,7 +9,7 @@ from queuectl.jobs.fingerprint import fingerprint
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.operations import wait as use
-from queuectl.operations.query import encode_cursor
+from queuectl.operations.pages import encode_cursor
 from queuectl.operations.wait import Progress
 from queuectl.store.types import Filter
 from queuectl.store_threads import WebSession

@@ -9,8 +9,9 @@ from queuectl.errors import Conflict, NotFound, UsageError
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import FINAL, State
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.inspect import Page, page, without_webhook_queue
-from queuectl.operations.query import is_sortable, parse_sort
+from queuectl.operations.inspect import without_webhook_queue
+from queuectl.operations.pages import Page, page
+from queuectl.operations.query import is_sortable, parse_sort, query_suggestions
 from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Sort
 from queuectl.store_threads import WebSession
@@ -95,27 +96,32 @@ def show(session: WebSession, ask: PageRequest) -> View:
     here = [*chosen.pairs, *_view(sort, limit)]
     tally = reads.tally()
     problem: UsageError | None = None
-    found, total, where = Page([], None), None, Filter()
+    found, where = Page([], None), Filter()
     headers = [Header(column, None, None) for column in _MIXED]
     try:
         where = chosen.where(reads)
         key, descending = parse_sort(sort)
         headers = _headers(reads, where, chosen, (key, descending), limit)
-        found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=ask.query.one("cursor"))
-        # Only if the counters of queues and states have it. Otherwise every job would have to be read.
-        total = reads.count(where) if where.is_tallied else None
+        cursor = ask.query.one("cursor")
+        found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=cursor, counts=True)
     except UsageError as error:
         problem = error
+
+    def to_page(cursor: str | None) -> str | None:
+        return None if cursor is None else with_query("/jobs", [*here, ("cursor", cursor)])
+
     values: dict[str, Any] = {
         "chosen": chosen,
         "jobs": found.jobs,
-        "total": total,
-        "next_url": with_query("/jobs", [*here, ("cursor", found.next_cursor)]) if found.next_cursor else None,
+        "page": found,
+        "next_url": to_page(found.next_cursor),
+        "previous_url": to_page(found.previous_cursor),
         "first_url": with_query("/jobs", here) if ask.query.has("cursor") else None,
         "problem": problem,
         "tabs": _tabs(chosen, tally, sort, limit),
         "headers": headers,
         "queue_names": sorted({*tally, *chosen.all("queue")}),
+        "suggestions": query_suggestions(reads),
         "view": _view(sort, limit),
         "limit": limit,
         "limits": [(size, with_query("/jobs", [*chosen.pairs, *_view(sort, size)])) for size in LIMITS],
@@ -187,11 +193,12 @@ MIN_ID_PREFIX: Final = 6
 
 
 def find(session: WebSession, ask: PageRequest) -> Redirect:
+    """To the job with this ID, or to the list of jobs that match."""
     wanted = ask.query.one("q")
     if wanted is None:
         return Redirect("/jobs")
     job_id = _job_id(session, wanted)
-    return Redirect(with_query("/jobs", [("match", wanted)]) if job_id is None else f"/jobs/{part(job_id)}")
+    return Redirect(with_query("/jobs", [("q", wanted)]) if job_id is None else f"/jobs/{part(job_id)}")
 
 
 def _job_id(session: WebSession, wanted: str) -> str | None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from starlette.routing import Route
 
+from queuectl.web.pages import routes as served
+from tests.needs import require
 from tests.program import WorkerProcess
 from tests.wait import wait_until
 from tests.web.page.site import READER, Site, Visit
@@ -37,6 +43,11 @@ PAGES = {
     "alert": "/alerts/deaths",
     "audit": "/audit",
 }
+
+# Where scripts/setup puts it.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/tmp") / ".cache") / "queuectl"
+PACKAGES = json.loads((Path(__file__).parents[2] / "package.json").read_text())["devDependencies"]
+AXE = CACHE / f"axe-core-{PACKAGES['axe-core']}.js"
 
 # What a machine can tell of whether everybody can use a page.
 BASICS = """() => {
@@ -111,6 +122,31 @@ def test_every_page_is_accessible(visit: Visit, site: Site, screenshots: Path | 
         if screenshots is not None:
             page.screenshot(path=screenshots / f"{name}-{look}.png", full_page=True)
     assert not found, found
+
+
+def page_of(route: str) -> str:
+    """The first page of these tests that a route serves. A new route needs one."""
+    pattern = Route(route, lambda: None).path_regex
+    return next(path for path in PAGES.values() if pattern.match(path.partition("?")[0]))
+
+
+ROUTES = sorted(set(served.PAGES) - {"/find"})  # which redirects
+DARK = ("/", "/jobs", "/jobs/{id}", "/dlq", "/queues", "/settings")  # only colors differ, of the same elements
+
+
+@pytest.mark.parametrize("look, routes", [("light", ROUTES), ("dark", DARK)], ids=["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(visit: Visit, site: Site, look: str, routes: Sequence[str]) -> None:
+    require("axe-core", AXE.exists(), "scripts/setup fetches it with npm")
+    page, source, found = visit("/", look=look), AXE.read_text("utf-8"), set()
+    rules = {"runOnly": ["color-contrast"]} if look == "dark" else {}
+    for path in [*map(page_of, routes), "/api/v1/docs"]:
+        page.goto(site.url + path)
+        page.evaluate(source)
+        result = page.evaluate("rules => axe.run(document, {...rules, resultTypes: ['violations']})", rules)
+        for one in result["violations"]:
+            if one["impact"] in {"serious", "critical"}:
+                found |= {f"{path}: {one['id']}: {node['html'][:200]}" for node in one["nodes"]}
+    assert not found, "\n".join(sorted(found))
 
 
 def test_a_wide_graph_is_scrolled_to_the_job_of_the_page(visit: Visit) -> None:

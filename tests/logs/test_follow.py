@@ -89,3 +89,24 @@ def test_a_tail_is_taken_once_and_then_everything_follows(written: WrittenLog) -
     assert new() == b"2\n3\n"
     written.append(b"4\n5\n6\n7\n")
     assert new() == b"4\n5\n6\n7\n"
+
+
+@pytest.mark.parametrize(
+    "view, line, printed",
+    [
+        ({"from_line": 3}, 3, b"2\n3\n"),
+        ({"from_line": 1}, 1, b"--- START 2026-01-02T03:04:05.000Z run=1 worker=w1 ---\n1\n2\n3\n"),
+        ({"from_line": 2, "tail": 2}, 3, b"2\n3\n"),
+        ({"from_line": 99}, 4, b"3\n"),
+    ],
+)
+def test_following_from_a_line_reports_its_number_once(
+    written: WrittenLog, view: dict[str, int], line: int, printed: bytes
+) -> None:
+    follower = Follower(**view)  # type: ignore[arg-type]
+    new = reader(written, follower)
+    written.start()
+    written.append(b"1\n2\n3\n")
+    assert (new(), follower.take_first_line()) == (printed, line)
+    written.append(b"4\n")
+    assert (new(), follower.take_first_line()) == (b"4\n", None)

@@ -68,7 +68,7 @@ def writer(store: Store, other: Store, home: Path) -> Writer:
 
 
 def followed(store: Store, clock: FakeClock, ids: list[str], view: LogView = BARE) -> list[tuple[str, bytes]]:
-    return [tuple(piece) for piece in follow_logs(store, clock, ids, view, host="here")]
+    return [(piece.id, piece.data) for piece in follow_logs(store, clock, ids, view, host="here")]
 
 
 def test_a_job_that_never_ran_has_no_output(store: Store) -> None:

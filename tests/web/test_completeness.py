@@ -16,7 +16,7 @@ DONE_BY = {
     "show": ["show_job"],
     "explain": ["explain_job"],
     "graph": ["show_graph"],
-    "logs": ["show_logs"],
+    "logs": ["show_logs", "show_log_lines", "search_log"],
     "metrics": ["metrics", "history"],
     "audit": ["list_audit"],
     "batch list": ["list_batches"],

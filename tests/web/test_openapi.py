@@ -41,6 +41,8 @@ STORY: list[tuple[str, str, Any]] = [
     *(("explain_job", one, "") for one in ("a", "b", "later", "child")),
     ("show_graph", "child", ""),
     ("show_logs", "a", ""),
+    ("show_log_lines", "a", "limit=1"),
+    ("search_log", "a", "text=START"),
     ("export_jobs", "", "history=true"),
     ("edit_job", "later", {"priority": 4, "max_retries": 2}),
     ("hold_job", "later", None),

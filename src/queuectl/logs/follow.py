@@ -18,6 +18,7 @@ from queuectl.logs.reader import (
     Source,
     Span,
     Stretch,
+    count_lines,
     framed_output_of,
     holds,
     last_lines,
@@ -64,13 +65,17 @@ class Follower:
         run: int | None = None,
         markers: bool = True,
         tail: int | None = None,
+        from_line: int | None = None,
         tell: Tell = ignore_missing,
     ) -> None:
-        """`remote` None: all runs are local. `run`: its number; None: all. `tail`: of what is there at first, only the last lines."""
+        """`remote` None: all runs are local. `run`: its number; None: all. `tail`: of what is there at first, only the last lines.
+        `from_line`: only from this line on, counted from 1; at least the last line."""
         self._remote = remote
         self._run = run
         self._markers = markers
         self._tail = tail
+        self._from_line = from_line
+        self._first_line: int | None = None
         self._tell = tell
         self._log: Log | None = None
         self._in_log: dict[int, int] = {}  # numbers of runs, and up to which byte of the log they are printed
@@ -81,15 +86,41 @@ class Follower:
     def new(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[bytes]:
         """`path`: the log on this host. `ask` False: the store has no news."""
         view: Sequence[Stretch] = list(self.stretches(path, runs, ask=ask))
-        if self._tail is not None and view:
+        if view and (self._tail is not None or self._from_line is not None):
             left = left_of(view)
-            wanted, self._tail = last_lines(left, self._tail), None
+            wanted = last_lines(left, self._count_wanted(view, left, runs))
+            self._tail = self._from_line = None
             if wanted != left:
                 view = wanted
             elif not wanted:
                 view = ()
+            elif self._first_line is not None:
+                self._first_line = 1
             # Otherwise it is all there is, and fewer lines than were asked for: then it matters what is gone.
         yield from self._print(view, runs)
+
+    def _count_wanted(self, view: Sequence[Stretch], left: Sequence[Stretch], runs: Sequence[Run]) -> int:
+        """How many of the last lines to print. With `from_line`, find out the number of the first one."""
+        if self._from_line is None:
+            return self._tail or 0
+        total = count_lines(left)
+        in_log = [run for run in runs if run.number in self._in_log]
+        gone = sum(
+            printed_within(source, in_log, Span(start, min(stop, source.first)), run=self._run)
+            for source, (start, stop) in view
+            if isinstance(source, Log) and start < source.first
+        )
+        total += bool(gone and self._markers)  # the line that reports it
+        count = max(1, total - self._from_line + 1)
+        if self._tail is not None:
+            count = min(count, self._tail)
+        self._first_line = total - count + 1
+        return count
+
+    def take_first_line(self) -> int | None:
+        """The number of the first line that `new` has returned, once; None without `from_line`."""
+        first, self._first_line = self._first_line, None
+        return first
 
     def stretches(self, path: str | None, runs: Sequence[Run], *, ask: bool = True) -> Iterator[Stretch]:
         """What `new` returns, one run after the other."""

@@ -278,6 +278,15 @@ def last_lines(view: Sequence[Stretch], count: int) -> list[Stretch]:
     return list(view) if count else []
 
 
+def count_lines(view: Sequence[Stretch]) -> int:
+    """The last one need not end with a newline."""
+    count, last = 0, b"\n"
+    for source, span in view:
+        for piece in source.read([span]):
+            count, last = count + piece.count(b"\n"), piece[-1:]
+    return count + (last != b"\n")
+
+
 def last_bytes(view: Sequence[Stretch], limit: int) -> bytes:
     """The last `limit` bytes of `view`."""
     parts: list[bytes] = []

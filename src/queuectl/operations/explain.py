@@ -16,6 +16,7 @@ from queuectl.jobs.states import State
 from queuectl.jobs.wait_reason import Wait, key_full, limit_of_key, reason, waits
 from queuectl.operations.wait import is_served
 from queuectl.store.reads import Reads
+from queuectl.store.types import Link
 from queuectl.text import plural
 from queuectl.units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration, from_ms, iso, to_ms
 
@@ -73,7 +74,7 @@ def explain(store: Reads, ref: str, *, is_alive: Callable[[Worker], bool]) -> Ex
                 job, list(_running(job, history, alive, now_ms, is_cancel_requested=is_cancel_requested))
             )
         case State.COMPLETED | State.DEAD | State.CANCELLED:
-            return Explanation(job, [_ended(job, now_ms)])
+            return Explanation(job, [_ended(job, _broken_by(store, job), now_ms)])
         case unreachable:
             assert_never(unreachable)
 
@@ -275,7 +276,15 @@ def _run(job: Job, run: Run | None, now_ms: int) -> Reason:
 # ── it has ended ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _ended(job: Job, now_ms: int) -> Reason:
+def _broken_by(store: Reads, job: Job) -> Link | None:
+    """The dependency that cancelled the job."""
+    if job.state is not State.CANCELLED or not job.depends_on:
+        return None
+    links = store.parents([job.id], limit=MAX_PARENTS)
+    return next((link for link in links if link.state is DependencyState.BROKE), None)
+
+
+def _ended(job: Job, broken: Link | None, now_ms: int) -> Reason:
     ago_ms = 0 if job.finished_at is None else max(0, now_ms - to_ms(job.finished_at))
     when = f"at {iso(job.finished_at)}, {_span(ago_ms)} ago"
     logs = f"queuectl logs {job.id} shows what it printed"
@@ -287,10 +296,15 @@ def _ended(job: Job, now_ms: int) -> Reason:
             sentence, again = f"It is dead: {_why_dead(job)}. It ended {when}", f"queuectl dlq retry {job.id}"
         case _:
             sentence, again = f"It was cancelled {when}", f"queuectl retry {job.id}"
+            if broken is not None:
+                sentence += f", because its dependency {broken.parent} is {broken.parent_state}"
     details = [*([f"{again} runs it again"] if again else []), *([logs] if job.runs else [])]
     advice = f". {' and '.join(details)}" if details else ""
-    facts = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}
-    return Reason(job.state.value, sentence, {**facts, "error": job.error, "retry": again}, advice)
+    facts: dict[str, Any] = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}
+    facts |= {"error": job.error, "retry": again}
+    if job.state is State.CANCELLED:
+        facts["parent"] = None if broken is None else {"id": broken.parent, "state": broken.parent_state.value}
+    return Reason(job.state.value, sentence, facts, advice)
 
 
 def _why_dead(job: Job) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final, NamedTuple
@@ -13,6 +13,7 @@ from queuectl.jobs.model import Job, Run
 from queuectl.jobs.outcome import Ending
 from queuectl.jobs.states import is_final
 from queuectl.logs.follow import Fetched, Follower, RemoteOutput, Tell
+from queuectl.logs.lines import Matches, Window, read_window, search
 from queuectl.logs.reader import Stretch, last_bytes, left_of
 from queuectl.logs.rotation import log_exists
 from queuectl.operations.wait import IDLE_FACTOR, retrying_reads
@@ -21,11 +22,13 @@ from queuectl.store.types import OUTPUT_AT_ONCE
 
 
 class LogView(NamedTuple):
-    """A part of a log: of one run or all, with or without START and END markers, all lines or the last ones."""
+    """A part of a log: of one run or all, with or without START and END markers, all lines or the last ones. `from_line`: not the lines
+    before this one, counted from 1 in what is kept of the log."""
 
     run: int | None = None
     markers: bool = True
     tail: int | None = None
+    from_line: int | None = None
 
 
 def open_output(
@@ -33,8 +36,9 @@ def open_output(
 ) -> Follower:
     """`path`: the log of the job, on its host. `host`: this host. `tell`: called if output is missing and the view has no markers that say
     so."""
-    run, markers, tail = view
-    return Follower(_remote(store, job_id, path, runs, host), run=run, markers=markers, tail=tail, tell=tell)
+    run, markers, tail, from_line = view
+    remote = _remote(store, job_id, path, runs, host)
+    return Follower(remote, run=run, markers=markers, tail=tail, from_line=from_line, tell=tell)
 
 
 class OutputTail(NamedTuple):
@@ -104,15 +108,16 @@ def _ignore_missing(job_id: str, count: int, limit: str) -> None: ...
 
 
 class Piece(NamedTuple):
-    """A piece of the log of a job."""
+    """A piece of the log of a job. `line`: the number of its first line, for the first piece of a view with `from_line`."""
 
     id: str
     data: bytes
+    line: int | None = None
 
 
 def read_log(
     store: Reads, job_id: str, view: LogView, *, host: str, tell: OnMissingOutput = _ignore_missing
-) -> Iterator[bytes]:
+) -> Generator[bytes]:
     """The current log, in bounded memory; empty if the job never ran. Raises NotFound if there is no such run.
 
     `host` is this host: output of other hosts is read from the store. `tell` is as in `open_output`.
@@ -124,6 +129,23 @@ def read_log(
     about = partial(tell, job_id)
     with closing(open_output(store, job_id, view, host=host, path=path, runs=runs, tell=about)) as follower:
         yield from follower.new(path, runs)
+
+
+def read_lines(
+    store: Reads, job_id: str, *, run: int | None, first: int | None, count: int, max_bytes: int, host: str
+) -> Window:
+    """Numbered lines of the log with its markers, see `read_window`. Raises NotFound as `read_log`."""
+    pieces = read_log(store, job_id, LogView(run=run), host=host)
+    return read_window(pieces, first=first, count=count, max_bytes=max_bytes)
+
+
+def search_log(
+    store: Reads, job_id: str, text: str, *, run: int | None, from_line: int, limit: int, host: str
+) -> Matches:
+    """The lines of the log with `text`, see `search`. Raises NotFound as `read_log`."""
+    pieces = read_log(store, job_id, LogView(run=run), host=host)
+    with closing(pieces):
+        return search(pieces, text, from_line=from_line, limit=limit)
 
 
 def follow_logs(
@@ -156,7 +178,7 @@ def follow_logs(
                 job, runs = known[job_id]
                 if job is not None:
                     for data in follower.new(job.log, runs, ask=has_news):
-                        yield Piece(job_id, data)
+                        yield Piece(job_id, data, follower.take_first_line())
             unfinished = [job for job, runs in known.values() if job is not None and not _is_over(job, runs, view)]
             if not unfinished:
                 return

@@ -21,7 +21,7 @@ from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations.prometheus import format_metrics
 from queuectl.store_threads import StorePools, WaitPool, WebSession
-from queuectl.web.api import admin, bulk, jobs, queues, streams
+from queuectl.web.api import admin, bulk, jobs, logs, queues, streams
 from queuectl.web.api.operation import ApiRequest, Created, Operation, describe, reject_nul
 from queuectl.web.api.streams import Feed
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
@@ -36,6 +36,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *streams.EVENTS,
     *bulk.BULK,
     *jobs.JOBS,
+    *logs.LOGS,
     *streams.STREAMS,
     *bulk.DLQ,
     *queues.QUEUES,

@@ -356,6 +356,8 @@ COMPONENTS: Final[dict[str, Schema]] = {
         edges=array(exactly(parent=TEXT, child=TEXT, when=TEXT, state=TEXT)),
         more=FLAG,
     ),
+    "LogLines": exactly(first=COUNT, lines=array(TEXT), total=COUNT),
+    "LogMatches": exactly(items=array(exactly(line=COUNT, text=TEXT)), next_line=maybe("integer")),
     "Status": of_class(Status, without=("lost", "firing")),
     "Metrics": of_class(Metrics),
     "Queue": exactly(

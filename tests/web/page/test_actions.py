@@ -471,7 +471,7 @@ def test_webhooks_of_a_queue_are_edited_on_its_panel_and_shown_redacted(visit: V
     notice(page, "restored")
     assert said()[2] == "https://hooks.example.org/…"
     assert "k9z8" not in page.content()
-    visit("/jobs/bell").get_by_text("dead: https://hooks.example.org/…").wait_for()
+    expect(visit("/jobs/bell").locator("dt:text-is('On dead') + dd")).to_have_text("https://hooks.example.org/…")
 
 
 def test_dead_jobs_are_retried_and_purged_by_their_error(visit: Visit, site: Site) -> None:

@@ -63,7 +63,7 @@ def test_a_page_shows_limits_and_usage_as_the_cli_does(
     assert f"Limits  {WORDS}\n" in told
     expect(page.locator(LIMITS)).to_have_text(WORDS)
     usages = [usage_of(run) for run in reversed(shown(site, spender)["history"])]
-    expect(page.locator("#runs .after")).to_have_text([f"exit code 3 {format_usage(usage)}" for usage in usages])
+    expect(page.locator("#runs .used")).to_have_text([format_usage(usage) for usage in usages])
     for usage in usages:
         assert {usage_text(usage).cpu_time, usage_text(usage).memory} <= set(told.split())
 
@@ -85,7 +85,7 @@ def test_the_usage_of_a_run_appears_without_a_reload(visit: Visit, site: Site) -
     expect(page.locator("#runs")).not_to_contain_text("cpu time")
     page.evaluate("window.mark = 1")
     go.touch()
-    expect(page.locator("#runs .after")).to_contain_text("cpu time")
+    expect(page.locator("#runs .used")).to_contain_text("cpu time")
     assert page.evaluate("window.mark") == 1, "the page was loaded again"
 
 
@@ -94,7 +94,7 @@ def test_the_runs_of_a_job_fit_on_a_phone_however_long_the_error_is(visit: Visit
     site.queuectl("enqueue", "--id", "wordy", "--max-retries", "1", "--", program, "--with", "words", check=0)
     site.queuectl("wait", "wordy", timeout=30)
     page = visit("/jobs/wordy", look="phone")
-    expect(page.locator("#runs .after")).to_contain_text("xxx")
+    expect(page.locator("#runs .wrap")).to_contain_text("xxx")
     # At one go: the runs may be replaced by newer ones at any moment.
     wide, pool = page.evaluate("""() => {
       const { scrollWidth, clientWidth } = document.getElementById('runs');

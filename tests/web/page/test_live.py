@@ -88,7 +88,7 @@ def test_a_log_is_followed_in_color_and_searched(visit: Visit, site: Site, worke
     expect(page.locator("#job-state")).to_have_text("completed")
     expect(page.locator("#why-title")).to_have_text("Result")
     page.get_by_label("Search the log").fill("LAST")
-    expect(page.locator("[data-hits]")).to_have_text("1 line")
+    expect(page.locator("[data-hits]")).to_have_text("1 of 1")
     expect(log.locator(".hit")).to_have_text("last words")
 
 

@@ -56,7 +56,7 @@ BASICS = """() => {
   const seen = (one) => one.checkVisibility?.() ?? true;
   const name = (one) => (one.getAttribute('aria-label') || one.textContent || '').trim() ||
     (one.labels && [...one.labels].some((label) => label.textContent.trim())) || one.getAttribute('aria-labelledby');
-  for (const one of document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a[href], summary'))
+  for (const one of document.querySelectorAll('input:not([type=hidden]), select, textarea, button, a[href]:not([aria-hidden]), summary'))
     if (seen(one) && !name(one)) say('no name', one);
   for (const one of document.querySelectorAll('[role=img]')) if (!one.getAttribute('aria-label')) say('no words', one);
   for (const one of document.querySelectorAll('[style], [onclick], script:not([src])')) say('inline', one);

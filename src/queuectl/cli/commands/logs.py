@@ -57,7 +57,7 @@ def logs(
     view = LogView(run=number, markers=not no_markers, tail=last_lines)
     pieces = _follow(app, found.done, view) if follow else _read(app, found.done, view)
     # With filters, a single match is prefixed, too: the format must not depend on the number of matches.
-    chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (data for _, data in pieces)
+    chunks = _prefixed(pieces) if selection or len(set(ids)) > 1 else (piece.data for piece in pieces)
     return Raw(chunks, exit_code=REFUSED if found.refused else DONE)
 
 
@@ -89,7 +89,7 @@ def _follow(app: App, ids: Sequence[str], view: LogView) -> Iterator[Piece]:
 def _prefixed(pieces: Iterator[Piece]) -> Iterator[bytes]:
     lines = PrefixedLines()
     before = None
-    for job_id, data in pieces:
+    for job_id, data, _ in pieces:
         yield lines.feed(job_id, data)
         before = job_id
     if before is not None:

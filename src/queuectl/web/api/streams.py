@@ -1,4 +1,4 @@
-"""Streamed responses: server-sent events, logs (whole, a byte range, or followed) and the export of jobs.
+"""Streamed responses: server-sent events and the export of jobs; logs are in logs.py.
 
 One task polls the database for all listeners to events. Asking whether something has changed is cheap; the status is then read once,
 for any number of changes and listeners: a thousand changes a second become four messages.
@@ -7,31 +7,27 @@ for any number of changes and listeners: a thousand changes a second become four
 from __future__ import annotations
 
 import asyncio
-import codecs
 import json
-import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from queuectl.clock import Cancelled
-from queuectl.config import host_name
 from queuectl.errors import QueuectlError
 from queuectl.operations import export as use
-from queuectl.operations import inspect, logs
+from queuectl.operations import inspect
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.export import export_config
-from queuectl.operations.logs import LogView
 from queuectl.store.types import Filter
 from queuectl.store_threads import StorePool, StorePools, WaitPool, WebSession
-from queuectl.web.api.operation import SELECTORS, Operations, Param, reject_nul, to_filter
+from queuectl.web.api.operation import SELECTORS, Operations, Param, to_filter
 from queuectl.web.middleware import CutOff, Refused, to_document
 
 EVENTS: Final = Operations("status")
@@ -43,18 +39,18 @@ MAX_BUFFERED_CHUNKS: Final = 8  # produced ahead of the client
 STALLED_SECONDS: Final = 60.0  # a client that reads nothing for this long is disconnected, to free its thread
 
 
-Produce = Callable[[WebSession], Iterator[bytes]]
+Chunk = TypeVar("Chunk")
 
 
-def stream(pool: WaitPool, produce: Produce) -> AsyncIterator[bytes]:
+def stream(pool: WaitPool, produce: Callable[[WebSession], Iterator[Chunk]]) -> AsyncIterator[Chunk]:
     """Stream the chunks of `produce`, which runs in a thread. It starts at once, so that errors are raised before the response
     begins. Closing the iterator stops it at its next chunk or sleep."""
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+    chunks: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
     slots = threading.Semaphore(MAX_BUFFERED_CHUNKS)
     cancelled = threading.Event()
 
-    def send_chunk(chunk: bytes) -> None:
+    def send_chunk(chunk: Chunk) -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(chunks.put_nowait, chunk)
 
@@ -68,7 +64,7 @@ def stream(pool: WaitPool, produce: Produce) -> AsyncIterator[bytes]:
         error = None if done.cancelled() else done.exception()
         chunks.put_nowait(CutOff() if isinstance(error, Cancelled) else error if isinstance(error, Exception) else None)
 
-    async def take() -> AsyncIterator[bytes]:
+    async def take() -> AsyncIterator[Chunk]:
         try:
             while (chunk := await chunks.get()) is not None:
                 if isinstance(chunk, Exception):
@@ -223,111 +219,7 @@ async def watch_events(request: Request, query: Mapping[str, Any], pools: StoreP
     return StreamingResponse(feed.stream(query["id"], brief=query["brief"]), media_type=EVENT_STREAM)
 
 
-# ── logs and export ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-MAX_RANGE_BYTES: Final = 8 * 1024 * 1024  # bytes of one range
-
-Span = tuple[int | None, int | None]  # first and last byte, inclusive
-
-
-@STREAMS(
-    "GET /jobs/{id}/logs",
-    "Show the log of a job. Supports `Range`, and streams events with `Accept: text/event-stream`.",
-    {"type": "string"},
-    params=(
-        Param("run", "Only the log of this run.", {"type": "integer", "minimum": 1}),
-        Param("tail", "Only this many lines from the end.", {"type": "integer", "minimum": 0}),
-        Param("markers", "Include the START and END markers of runs.", {"type": "boolean", "default": True}),
-        Param("follow", "Follow the log until the job has ended.", {"type": "boolean", "default": False}),
-    ),
-    media_type="text/plain",
-    also={EVENT_STREAM: {"type": "string"}},
-)
-async def show_logs(request: Request, query: Mapping[str, Any], pools: StorePools, feed: Feed) -> Response:
-    view = LogView(run=query["run"], markers=query["markers"], tail=query["tail"])
-    ref = reject_nul(request.path_params["id"], "id")
-    # Before the response begins, so that an unknown job is a 404.
-    job_id = await pools.reads.ask(lambda session: _known(session, ref, view, follow=query["follow"]))
-    if EVENT_STREAM in request.headers.get("accept", ""):
-        # With `tail` the start of the output changes, so an offset from an earlier response is meaningless.
-        skip = 0 if view.tail is not None else _resumed(request.headers.get("last-event-id"))
-        events = _events(stream(pools.streaming, partial(_follow if query["follow"] else _read, job_id, view)), skip)
-        return StreamingResponse(events, media_type=EVENT_STREAM)
-    if query["follow"]:
-        return StreamingResponse(stream(pools.streaming, partial(_follow, job_id, view)), media_type=PLAIN)
-    if (wanted := request.headers.get("range")) is not None and (span := _read_range(wanted)) is not None:
-        return await pools.reads.ask(lambda session: _part(session, job_id, view, span))
-    headers = {"Accept-Ranges": "bytes"}
-    return StreamingResponse(stream(pools.streaming, partial(_read, job_id, view)), media_type=PLAIN, headers=headers)
-
-
-def _known(session: WebSession, ref: str, view: LogView, *, follow: bool) -> str:
-    job_id = session.reads.resolve(ref)
-    if view.run is not None and not follow:
-        for _ in _read(job_id, view, session):  # raises for an unknown run
-            break
-    return job_id
-
-
-def _read(job_id: str, view: LogView, session: WebSession) -> Iterator[bytes]:
-    return logs.read_log(session.reads, job_id, view, host=host_name())
-
-
-def _follow(job_id: str, view: LogView, session: WebSession) -> Iterator[bytes]:
-    return (piece.data for piece in logs.follow_logs(session.reads, session.clock, [job_id], view, host=host_name()))
-
-
-async def _events(pieces: AsyncIterator[bytes], skip: int) -> AsyncIterator[bytes]:
-    """Yield `output` events, then `end`. Their ID is the byte offset, so that a client can resume after a disconnect."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    at = 0
-    yield b"retry: 1000\n\n"
-    async for piece in pieces:
-        at += len(piece)
-        if at <= skip:
-            continue
-        text = decoder.decode(piece[max(0, len(piece) - (at - skip)) :])
-        if text:
-            yield f"id: {at}\nevent: output\ndata: {json.dumps(text)}\n\n".encode()
-    yield f"id: {at}\nevent: end\ndata: {json.dumps(decoder.decode(b'', final=True))}\n\n".encode()
-
-
-def _resumed(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 16 else 0
-
-
-def _read_range(text: str) -> Span | None:
-    """Parse one range of bytes. Any other Range header is ignored, as RFC 9110 allows."""
-    found = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", text.strip())
-    if found is None or not any(found.groups()):
-        return None
-    first, last = (int(digits) if digits else None for digits in found.groups())
-    return first, last
-
-
-def _part(session: WebSession, job_id: str, view: LogView, span: Span) -> Response:
-    size = sum(len(piece) for piece in _read(job_id, view, session))
-    first, last = span
-    if first is None:  # a suffix range
-        first, last = max(0, size - (last or 0)), size - 1
-    last = min(size - 1 if last is None else last, size - 1, first + MAX_RANGE_BYTES - 1)
-    if first >= size or last < first:
-        raise Refused(
-            HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-            "no-such-range",
-            f"the log has {size} bytes",
-            hint="request a range within it",
-            headers={"Content-Range": f"bytes */{size}"},
-        )
-    kept, at = bytearray(), 0
-    for piece in _read(job_id, view, session):
-        kept += piece[max(0, first - at) : max(0, last + 1 - at)]
-        at += len(piece)
-        if at > last:
-            break
-    headers = {"Content-Range": f"bytes {first}-{first + len(kept) - 1}/{size}", "Accept-Ranges": "bytes"}
-    return Response(bytes(kept), status_code=206, media_type=PLAIN, headers=headers)
-
+# ── export ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MEDIA_TYPES: Final = {"json": "application/json", "jsonl": "application/jsonl"}
 

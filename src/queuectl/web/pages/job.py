@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.config import host_name
@@ -18,11 +19,13 @@ from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait
 from queuectl.operations import control, explain, inspect
 from queuectl.operations.explain import Reason
+from queuectl.operations.inspect import Recorded
+from queuectl.store.reads import Reads
 from queuectl.store_threads import WebSession
-from queuectl.units import iso, to_ms
+from queuectl.units import from_ms, iso, to_ms
 from queuectl.web.pages import actions
 from queuectl.web.pages.charts import draw_graph, rounded
-from queuectl.web.pages.log import TAIL_LINES, read_log
+from queuectl.web.pages.log import read_log
 from queuectl.web.pages.render import (
     Fields,
     Notice,
@@ -32,7 +35,6 @@ from queuectl.web.pages.render import (
     back_to,
     confirm,
     done,
-    moments,
     part,
     span,
 )
@@ -41,6 +43,7 @@ from queuectl.webhooks.rules import redact_hooks
 WIDTH: Final = 1000
 MIN_BAR_WIDTH: Final = 4.0  # so that short runs stay visible
 MAX_RUNS_DRAWN: Final = 100
+MAX_AUDIT_ENTRIES: Final = 20
 
 
 class TimelineBar(NamedTuple):
@@ -116,11 +119,13 @@ _ADVICE: Final[Mapping[str, str]] = {
 
 
 def describe_reason(reason: Reason, job: Job) -> ReasonText:
-    sentence = moments(reason.sentence) + "."
+    sentence = reason.sentence + "."
     if reason.code == Wait.HELD and job.cron is not None:
         return ReasonText(sentence, "Schedule", f"/cron#{part(job.cron)}")
     if reason.code == "behind-others":
         return ReasonText(sentence, "Pending jobs", f"/jobs?state=pending&queue={part(job.queue)}")
+    if (parent := reason.facts.get("parent")) is not None:
+        return ReasonText(sentence + _ADVICE[State.CANCELLED], parent["id"], f"/jobs/{part(parent['id'])}")
     label, url = _PAGES_OF_REASONS.get(reason.code, ("", ""))
     resumes = job.queue if reason.code == Wait.PAUSED else ""
     return ReasonText(sentence + _ADVICE.get(reason.code, ""), label, url, resumes)
@@ -137,21 +142,20 @@ def show(session: WebSession, ask: PageRequest) -> View:
     job_id = reads.resolve(ask.param("id"))
     shown = inspect.show(reads, job_id, host=host_name(), output_limit=0, is_alive=serves)
     job = shown.job
-    run = ask.query.one("run")
-    number = int(run) if run is not None and run.isascii() and run.isdigit() and len(run) < 10 else None
+    run, line, first = (_positive(ask.query.one(name)) for name in ("run", "line", "from"))
     find = ask.query.one("find")
     values: dict[str, Any] = {
         "job": job,
         "hooks": redact_hooks(job.hooks or {}),
-        "history": list(reversed(shown.history)),
+        "history": [run for run in reversed(shown.history) if not _is_given_back(run)],
         "allowed": allowed_failures(job.max_retries, first_is_free=job.first_is_free),
         "reasons": [describe_reason(one, job) for one in explain.explain(reads, job_id, is_alive=serves).reasons],
         "timeline": timeline(job, shown.history, reads.now_ms()),
         "graph": draw_graph(inspect.graph(reads, job_id)),
-        "log": None if ask.is_update else read_log(reads, job_id, run=number, find=find),
-        "log_run": number,
+        "log": None if ask.is_update else read_log(reads, job_id, run=run, find=find, line=line, first=first),
+        "log_run": run,
         "log_find": find or "",
-        "tail": TAIL_LINES,
+        "audit": None if ask.is_update else _audit_entries(reads, job),
         "is_final": is_final(job.state),
         "may_edit": job.state in WAITING,
         "verbs": [verb for verb in actions.VERBS.values() if verb.fits(job)],
@@ -160,6 +164,23 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "limits": limit_texts(job.limits),
     }
     return View("job.html", f"Job {job.id}", values)
+
+
+def _audit_entries(reads: Reads, job: Job) -> list[tuple[datetime, Recorded]]:
+    """The latest. Reads the audit log since the job was enqueued, which may be long: not for every update."""
+    since = iso(job.created_at)
+    found = inspect.audit_records(reads, since=since, subject=job.id, limit=MAX_AUDIT_ENTRIES, now_ms=reads.now_ms)
+    return [(from_ms(entry.at), entry) for entry in found]
+
+
+def _positive(text: str | None) -> int | None:
+    """A number of the query; None for anything else, so that an edited address still shows the job."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 and int(text) else None
+
+
+def _is_given_back(run: Run) -> bool:
+    """Whether its worker claimed the job and did not start it."""
+    return run.outcome is Ending.RELEASED and run.started_at is None
 
 
 def do(session: WebSession, ask: PageRequest) -> View | Redirect:

@@ -1,45 +1,49 @@
-"""The end of a job's log, for its page, with the colors of ANSI sequences."""
+"""A part of a job's log, for its page, with the colors of ANSI sequences."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from queuectl.config import host_name
 from queuectl.errors import NotFound, Unavailable
-from queuectl.operations import logs
-from queuectl.operations.logs import LogView
+from queuectl.logs.lines import SEQUENCE, Matches, Window, latest
+from queuectl.operations.logs import read_lines, search_log
 from queuectl.store.reads import Reads
 
-# A terminal sequence: a color (CSI … m), another CSI sequence, a title or link (OSC), a character set; or a control character,
-# including those that change the direction of text. The length of a color sequence is limited: a job may print very long ones.
-_SEQUENCE: Final = re.compile(
-    r"\x1b\[([0-9;:]{0,64})m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-)
 _PLAIN: Final[dict[int, tuple[str, str]]] = {1: ("bold", "b"), 2: ("dim", "d"), 3: ("italic", "i"), 4: ("under", "u")}
 _OFF: Final = {22: ("bold", "dim"), 23: ("italic",), 24: ("under",), 39: ("fg",), 49: ("bg",)}
+_LEVELS: Final = (0, 95, 135, 175, 215, 255)  # of red, green and blue in the cube of 216 colors
 
 
 class Piece(NamedTuple):
+    """Text in one style. `fg` and `bg`: exact colors like #ff8700, which the script applies: the content security policy forbids them
+    in the page. Without script, the classes have the nearest of the 16 colors of the style sheet."""
+
     classes: str
     text: str
+    fg: str = ""
+    bg: str = ""
 
 
 class Painter:
     """Splits text into pieces with CSS classes. Colors last until they are changed, also over lines."""
 
     def __init__(self) -> None:
-        self._style: dict[str, str] = {}
+        self._style: dict[str, str] = {}  # a class, or for fg and bg a class and a color
+
+    @property
+    def style(self) -> Mapping[str, str]:
+        return dict(self._style)
 
     def lines(self, text: str) -> list[list[Piece]]:
-        return [self._line(line) for line in text.split("\n")]
+        return [self.line(line) for line in text.split("\n")]
 
-    def _line(self, line: str) -> list[Piece]:
-        # A progress bar is written over itself with carriage returns: only the last one is visible.
-        line = line.rstrip("\r").rpartition("\r")[2]
+    def line(self, line: str) -> list[Piece]:
+        line = latest(line)
         pieces, start = [], 0
-        for found in _SEQUENCE.finditer(line):
+        for found in SEQUENCE.finditer(line):
             pieces += self._piece(line[start : found.start()])
             start = found.end()
             if found[1] is not None:
@@ -47,7 +51,11 @@ class Painter:
         return pieces + self._piece(line[start:])
 
     def _piece(self, text: str) -> list[Piece]:
-        return [Piece(" ".join(sorted(self._style.values())), text)] if text else []
+        if not text:
+            return []
+        classes = sorted(value.partition(" ")[0] for value in self._style.values())
+        fg, bg = (self._style.get(name, "").partition(" ")[2] for name in ("fg", "bg"))
+        return [Piece(" ".join(classes), text, fg, bg)]
 
     def _paint(self, codes: str) -> None:
         given = [int(code) if code else 0 for code in re.split("[;:]", codes)]
@@ -72,21 +80,25 @@ class Painter:
                 self._style[name] = f"t-{name}{code - first + (8 if first >= 90 else 0)}"
 
     def _extended(self, name: str, given: list[int]) -> None:
-        """Map 256 or 16 million colors to the nearest of the 16 that the style sheet has."""
+        """One of 256 or 16 million colors."""
         kind = given.pop(0) if given else 0
         if kind == 5 and given:
-            self._style[name] = f"t-{name}{_nearest_of_256(given.pop(0))}"
+            code = min(given.pop(0), 255)
+            self._style[name] = f"t-{name}{code}" if code < 16 else _color(name, *_rgb(code))
         elif kind == 2 and len(given) >= 3:
-            self._style[name] = f"t-{name}{_nearest(given.pop(0), given.pop(0), given.pop(0))}"
+            self._style[name] = _color(name, *(min(given.pop(0), 255) for _ in range(3)))
 
 
-def _nearest_of_256(code: int) -> int:
-    if code < 16:
-        return code
-    if code < 232:
-        code -= 16
-        return _nearest(*(51 * (code // step % 6) for step in (36, 6, 1)))
-    return _nearest(*[8 + 10 * (min(code, 255) - 232)] * 3)
+def _rgb(code: int) -> tuple[int, int, int]:
+    """A color of the palette of 256, from 16 on."""
+    if code >= 232:
+        return (8 + 10 * (code - 232),) * 3
+    red, green, blue = (_LEVELS[(code - 16) // step % 6] for step in (36, 6, 1))
+    return red, green, blue
+
+
+def _color(name: str, red: int, green: int, blue: int) -> str:
+    return f"t-{name}{_nearest(red, green, blue)} #{red:02x}{green:02x}{blue:02x}"
 
 
 def _nearest(red: int, green: int, blue: int) -> int:
@@ -97,38 +109,73 @@ def _nearest(red: int, green: int, blue: int) -> int:
     return bits + (8 if brightest > 200 else 0)
 
 
-TAIL_LINES: Final = 500  # lines
+PAGE_LINES: Final = 500  # lines
 MAX_BYTES: Final = 256 * 1024  # lines may be long
+MAX_HITS: Final = 1000
 
 
 class LogLine(NamedTuple):
+    number: int
     pieces: list[Piece]
     is_mark: bool  # a START or END marker
     is_hit: bool
 
 
 class Log(NamedTuple):
+    """`style`: of the last line, at its beginning, so that the script can render it again when it grows."""
+
     lines: list[LogLine]
-    is_cut: bool  # earlier output is not shown
-    hits: int
+    first: int = 1
+    last: int = 0
+    total: int = 0
+    style: Mapping[str, str] = {}
+    at: int | None = None  # the line to show
+    hits: Matches | None = None
     problem: str | None = None
 
+    @property
+    def earlier(self) -> int | None:
+        """Where the lines before these begin."""
+        return max(1, self.first - PAGE_LINES) if self.first > 1 else None
 
-def read_log(reads: Reads, job_id: str, *, run: int | None, find: str | None) -> Log:
-    data, size = bytearray(), 0
+    def hit(self, by: int) -> int | None:
+        """The match before (-1) or after (1) the line to show, in a circle."""
+        numbers = [match.line for match in self.hits.items] if self.hits else []
+        here = self.at or 0
+        beyond = [number for number in numbers if (number - here) * by > 0]
+        return next(iter(beyond[::by] or numbers[::by]), None)
+
+
+def read_log(
+    reads: Reads, job_id: str, *, run: int | None, find: str | None, line: int | None, first: int | None
+) -> Log:
+    """The last lines; or those from `first` on, those around `line`, or around the first line with the text `find`."""
+    host, found = host_name(), None
+
+    def read(begin: int | None) -> Window:
+        return read_lines(reads, job_id, run=run, first=begin, count=PAGE_LINES, max_bytes=MAX_BYTES, host=host)
+
     try:
-        for piece in logs.read_log(reads, job_id, LogView(run=run, tail=TAIL_LINES), host=host_name()):
-            size += len(piece)
-            data = (data + piece)[-MAX_BYTES:]
+        if find:
+            found = search_log(reads, job_id, find, run=run, from_line=1, limit=MAX_HITS, host=host)
+            if line is None and first is None and found.items:
+                line = found.items[0].line
+        window = read(first if line is None else max(1, line - PAGE_LINES // 2))
+        if line is not None and line > window.last:  # the lines before it are too long
+            window = read(line)
+        if not window.lines:  # beyond the end
+            window = read(None)
     except (NotFound, Unavailable) as error:
-        return Log([], False, 0, error.message)
-    text = bytes(data).decode("utf-8", "replace").removesuffix("\n")
-    painted = Painter().lines(text) if text else []
-    lines = [_line(pieces, find) for pieces in painted]
-    return Log(lines, size > len(data) or len(lines) >= TAIL_LINES, sum(line.is_hit for line in lines))
+        return Log([], problem=error.message)
+    painter, lines = Painter(), list[LogLine]()
+    style = painter.style
+    for number, text in enumerate(window.lines, window.first):
+        style = painter.style
+        lines.append(_line(number, painter.line(text), find))
+    return Log(lines, window.first, window.last, window.total, style, line, found)
 
 
-def _line(pieces: list[Piece], find: str | None) -> LogLine:
+def _line(number: int, pieces: list[Piece], find: str | None) -> LogLine:
     text = "".join(piece.text for piece in pieces)
     is_hit = find is not None and find.lower() in text.lower()
-    return LogLine(pieces, text.startswith(("--- START ", "--- END ")), is_hit)
+    return LogLine(number, pieces, text.startswith(("--- START ", "--- END ")), is_hit)

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
 from starlette.requests import Request
 
 from queuectl import __version__
@@ -249,6 +250,19 @@ def moments(text: str) -> str:
     return _MOMENT.sub(r"\1 \2 UTC", text)
 
 
+def timed(text: str) -> Markup:
+    """A message with its times as elements, which the script shows in the zone of the reader."""
+
+    def element(found: re.Match[str]) -> Markup:
+        return Markup('<time datetime="{}" data-local>{}</time>').format(found[0], moments(found[0]))
+
+    parts, start = [], 0
+    for found in _MOMENT.finditer(text):
+        parts += [escape(text[start : found.start()]), element(found)]
+        start = found.end()
+    return Markup("").join([*parts, escape(text[start:])])
+
+
 def command(job: Job | dict[str, Any]) -> str:
     """The command on one line; an argv is quoted for the shell. Control and bidirectional characters are escaped."""
     return escape_control(_command(job))
@@ -279,7 +293,7 @@ def sentence(text: str) -> str:
     return text if first == "queuectl" or {"-", "_"} & set(first) else text[:1].upper() + text[1:]
 
 
-_BY_NAME: Final = (number, short, span, exact, moments, command, safe_text, sentence, whole_command, part)
+_BY_NAME: Final = (number, short, span, exact, moments, timed, command, safe_text, sentence, whole_command, part)
 FILTERS: Final = {**{each.__name__: each for each in _BY_NAME}, "limits": format_limits, "used": format_usage}
 
 # The fields for resource limits, with examples.
@@ -361,6 +375,7 @@ class Renderer:
             version=__version__,
             states=[state.value for state in State],
             limit_fields=_LIMIT_FIELDS,
+            query=with_query,
         )
 
     def page(

@@ -1,10 +1,18 @@
-// ANSI colors as CSS classes; other sequences are dropped. The same rules as in pages/log.py.
+// ANSI colors as CSS classes and exact colors; other sequences are dropped. The same rules as in pages/log.py.
 
 const SEQUENCE = /\x1b\[([0-9;:]{0,64})m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 const PLAIN = { 1: ["bold", "b"], 2: ["dim", "d"], 3: ["italic", "i"], 4: ["under", "u"] };
 const OFF = { 22: ["bold", "dim"], 23: ["italic"], 24: ["under"], 39: ["fg"], 49: ["bg"] };
+const LEVELS = [0, 95, 135, 175, 215, 255]; // of red, green and blue in the cube of 216 colors
+
+/** Apply the exact colors of a part of the page, which the content security policy forbids as attributes. */
+export function color(root) {
+  for (const one of root.querySelectorAll("[data-fg]")) one.style.color = one.dataset.fg;
+  for (const one of root.querySelectorAll("[data-bg]")) one.style.backgroundColor = one.dataset.bg;
+}
 
 export class Painter {
+  /** `style`: a class, or for fg and bg a class and a color. */
   constructor(style = []) {
     this.style = new Map(style);
   }
@@ -30,7 +38,13 @@ export class Painter {
     if (!text) return;
     if (!this.style.size) return element.append(text);
     const span = document.createElement("span");
-    span.className = [...this.style.values()].join(" ");
+    span.className = [...this.style.values()].map((value) => value.split(" ")[0]).join(" ");
+    for (const name of ["fg", "bg"]) {
+      const exact = this.style.get(name)?.split(" ")[1];
+      if (!exact) continue;
+      span.dataset[name] = exact;
+      span.style[name === "fg" ? "color" : "backgroundColor"] = exact;
+    }
     span.textContent = text;
     element.append(span);
   }
@@ -50,17 +64,19 @@ export class Painter {
 
   #extended(name, codes) {
     const kind = codes.shift();
-    if (kind === 5 && codes.length) this.style.set(name, `t-${name}${of256(codes.shift())}`);
-    else if (kind === 2 && codes.length >= 3) this.style.set(name, `t-${name}${nearest(codes.shift(), codes.shift(), codes.shift())}`);
+    if (kind === 5 && codes.length) {
+      const code = Math.min(codes.shift(), 255);
+      this.style.set(name, code < 16 ? `t-${name}${code}` : exactly(name, rgb(code)));
+    } else if (kind === 2 && codes.length >= 3) this.style.set(name, exactly(name, codes.splice(0, 3).map((one) => Math.min(one, 255))));
   }
 }
 
-function of256(code) {
-  if (code < 16) return code;
-  if (code < 232) return nearest(...[36, 6, 1].map((step) => 51 * (Math.floor((code - 16) / step) % 6)));
-  const grey = 8 + 10 * (Math.min(code, 255) - 232);
-  return nearest(grey, grey, grey);
+function rgb(code) {
+  if (code >= 232) return Array(3).fill(8 + 10 * (code - 232));
+  return [36, 6, 1].map((step) => LEVELS[Math.floor((code - 16) / step) % 6]);
 }
+
+const exactly = (name, parts) => `t-${name}${nearest(...parts)} #${parts.map((one) => one.toString(16).padStart(2, "0")).join("")}`;
 
 function nearest(red, green, blue) {
   const brightest = Math.max(red, green, blue);

@@ -1,5 +1,6 @@
 // Progressive enhancement: every page works without these scripts.
 import { start as startCharts } from "./charts.js";
+import { start as startCopy } from "./copy.js";
 import { start as startForms } from "./forms.js";
 import { start as startKeys } from "./keys.js";
 import { start as startLive } from "./live.js";
@@ -21,4 +22,9 @@ function startNavigation() {
   if (here) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
 
-for (const start of [startNavigation, startTimes, startForms, startSelect, startKeys, startGraph, startLog, startCharts, startLive]) start();
+// On a phone, the details of a job are folded.
+function startDetails() {
+  if (matchMedia("(max-width: 860px)").matches) document.getElementById("details")?.removeAttribute("open");
+}
+
+for (const start of [startNavigation, startTimes, startForms, startSelect, startKeys, startGraph, startCopy, startDetails, startLog, startCharts, startLive]) start();

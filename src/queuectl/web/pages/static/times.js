@@ -1,4 +1,5 @@
-// Update relative times like "3s ago", in the format of units.py.
+// Update relative times like "3s ago", in the format of units.py, and show absolute times in the zone of the reader.
+import { onSwap } from "./swap.js";
 
 const UNITS = [[86400000, "d"], [3600000, "h"], [60000, "m"], [1000, "s"]];
 let ahead = 0; // ms that the server's clock is ahead
@@ -6,6 +7,19 @@ let ahead = 0; // ms that the server's clock is ahead
 export function start() {
   ahead = Number(document.body.dataset.now ?? Date.now()) - Date.now();
   setInterval(() => document.hidden || tick(), 1000);
+  onSwap(localize);
+  localize();
+}
+
+// The server writes UTC. This locale has the format 2026-01-31 23:59:59.
+function localize() {
+  for (const one of document.querySelectorAll("time[data-local]")) {
+    const moment = new Date(one.dateTime);
+    const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(moment).find((part) => part.type === "timeZoneName");
+    one.title = `${zone.value}; ${one.textContent}`;
+    one.textContent = moment.toLocaleString("sv");
+    one.removeAttribute("data-local");
+  }
 }
 
 function tick() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import Conflict, NotFound, UsageError
@@ -143,11 +144,12 @@ def _table(reads: Reads) -> dict[str, Any]:
 
 
 def _headers(reads: Reads, where: Filter, chosen: Selection, order: tuple[Sort, bool], limit: int) -> list[Header]:
-    may = {sort for _, _, sort in _columns(where.states) if sort is not None and is_sortable(reads, where, sort)}
+    # All orders without an index cost the same, and to find out whether a tag has few enough jobs takes a while.
+    may_sort = cache(lambda sort: is_sortable(reads, where, sort))
 
     def header(column: Column) -> Header:
         sort = column.sort
-        if sort is None or sort not in may:
+        if sort is None or not may_sort(sort if sort in {Sort.CREATED, Sort.FINISHED} else Sort.PRIORITY):
             return Header(column, None, None)
         is_current, descends = sort is order[0], parse_sort(sort.value)[1]
         is_reversed = is_current and order[1] is descends

@@ -102,13 +102,26 @@ class TestColumns:
         page.get_by_role("link", name="Remove the filter batch orders").click()
         assert page.url == f"{site.url}/jobs?state=completed&queue=shop&tag=vip&sort=finished"
         page.get_by_role("link", name="Clear all").click()
-        assert page.url == f"{site.url}/jobs"
+        assert page.url == f"{site.url}/jobs?sort=finished"
+
+    def test_a_tab_replaces_the_state_of_the_query(self, http: httpx.Client) -> None:
+        page = http.get("/jobs", params={"q": "state:dead tag:eu", "queue": "shop"}).text
+        assert re.search(r'class="s-dead" aria-current="true">Dead <span class="count">1</span>', page)
+        url = re.search(r'<a href="([^"]*)" class="s-completed">', page)
+        assert url is not None
+        assert url[1].replace("&amp;", "&") == "/jobs?state=completed&queue=shop&q=tag%3Aeu"
+
+    def test_an_invalid_query_is_kept_with_an_error(self, http: httpx.Client) -> None:
+        page = http.get("/jobs", params={"q": "quue:shop", "tag": "eu"}).text
+        assert 'value="quue:shop"' in page
+        assert "did you mean &#39;queue:&#39;?" in page.lower()
+        assert 'aria-label="Remove the filter tag eu"' in page
 
     def test_rows_are_compact_and_use_the_whole_window(self, visit: Visit) -> None:
         page = visit("/jobs")
         page.set_viewport_size({"width": 1920, "height": 1080})
         rows = page.locator("table.rows tbody tr")
-        expect(rows).to_have_count(8)
+        expect(rows).not_to_have_count(0)
         assert max(rows.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")) <= 36
         assert page.locator("table.rows").evaluate("one => one.getBoundingClientRect().width") > 1650
         small = page.locator("#list").evaluate("""list => [...list.querySelectorAll('a, label')]
@@ -120,3 +133,13 @@ class TestColumns:
         page = visit("/jobs?state=processing")
         cell = page.get_by_role("row", name="runs").locator("time").first
         expect(cell).to_have_text(re.compile(r"^\d+[sm]$"))
+
+    def test_more_than_a_thousand_matches_are_not_counted(self, http: httpx.Client, site: Site) -> None:
+        lines = "\n".join(map(str, range(1050)))
+        site.queuectl(
+            "enqueue", "--for-each", "-", "--queue", "many", "--tag", "mass", "--delay", "1d", "echo {}", input=lines
+        )
+        page = http.get("/jobs?tag=mass").text
+        assert ">1,000+ jobs</p>" in page
+        assert "50 of 1,000+</span>" in page
+        assert "Select all matching" in page

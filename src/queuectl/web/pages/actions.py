@@ -7,9 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from queuectl.errors import UnknownName, UsageError
+from queuectl.errors import InvalidInput, UnknownName, UsageError
 from queuectl.jobs.edit import JobEdit, parse_edit
 from queuectl.jobs.model import BulkResult, Job
+from queuectl.jobs.search import Term, format_query, parse_query
 from queuectl.jobs.states import State
 from queuectl.operations.bulk import find_jobs
 from queuectl.store.reads import Reads
@@ -34,16 +35,19 @@ from queuectl.web.pages.render import (
 )
 
 
+class Chip(NamedTuple):
+    """A filter of a list of jobs. `url`: the list without it."""
+
+    name: str
+    value: str
+    url: str
+
+
 class Selection(Fields):
     """The selectors of a list of jobs, not validated; `where` parses them."""
 
     def __init__(self, fields: Fields) -> None:
         super().__init__([(param.name, value) for param in SELECTORS for value in fields.all(param.name)])
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether there are selectors besides the state, which has its own tabs."""
-        return any(name != "state" for name, _ in self.pairs)
 
     def where(self, reads: Reads) -> Filter:
         """Raises UsageError."""
@@ -55,14 +59,36 @@ class Selection(Fields):
         kept = self.pairs if (name, value) in self.pairs else (*self.pairs, (name, value))
         return with_query("/jobs", [*kept, *more])
 
-    def widened(self, pair: tuple[str, str], more: Pairs = ()) -> str:
-        """The URL of the list without a selector."""
-        return with_query("/jobs", [*(one for one in self.pairs if one != pair), *more])
-
-    def with_states(self, states: Sequence[str], more: Pairs) -> str:
+    def with_states(self, states: Sequence[str], more: Pairs = ()) -> str:
         """The URL of the list with other states."""
-        kept = [pair for pair in self.pairs if pair[0] != "state"]
-        return with_query("/jobs", [*(("state", state) for state in states), *kept, *more])
+        query = [term for term in self._terms() if term.qualifier != "state" or term.is_negated]
+        return self._url([("state", state) for state in states], query, more, without="state")
+
+    def chips(self, more: Pairs = ()) -> list[Chip]:
+        """The selectors besides the state, each with the URL of the list without it."""
+        found = []
+        for pair in self.pairs:
+            if pair[0] not in {"state", "q"}:
+                left = [one for one in self.pairs if one != pair]
+                found.append(Chip(*pair, with_query("/jobs", [*left, *more])))
+        terms = self._terms()
+        for index, term in enumerate(terms):
+            name, value = f"{'not ' * term.is_negated}{term.qualifier}", ", ".join(term.values)
+            found.append(Chip(name, value, self._url([], [*terms[:index], *terms[index + 1 :]], more)))
+        return found
+
+    def _terms(self) -> list[Term]:
+        """The terms of the query; none if it is invalid."""
+        try:
+            return parse_query(self.one("q") or "", subject="q")
+        except InvalidInput:
+            return []
+
+    def _url(self, first: Pairs, terms: Sequence[Term], more: Pairs, *, without: str = "q") -> str:
+        """The URL of the list with these terms as the query."""
+        kept = [pair for pair in self.pairs if pair[0] not in {"q", without}]
+        query = [("q", format_query(terms))] if terms else []
+        return with_query("/jobs", [*first, *kept, *query, *more])
 
 
 MAX_UNDO_IDS: Final = 100_000  # remembered for an undo

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from queuectl.errors import Conflict, NotFound, UsageError
+from queuectl.jobs.model import Job
 from queuectl.jobs.retry import allowed_failures
+from queuectl.jobs.search import QUALIFIERS
 from queuectl.jobs.states import FINAL, State
 from queuectl.operations.bulk import find_jobs
-from queuectl.operations.inspect import without_webhook_queue
-from queuectl.operations.pages import Page, page
+from queuectl.operations.pages import MAX_COUNTED, Page, page
 from queuectl.operations.query import is_sortable, parse_sort, query_suggestions
 from queuectl.store.reads import Reads
 from queuectl.store.types import Filter, Sort
@@ -19,8 +20,19 @@ from queuectl.store_threads import WebSession
 from queuectl.text import is_valid_id, plural
 from queuectl.units import from_ms
 from queuectl.web.pages import actions
-from queuectl.web.pages.actions import LIST_VERBS, Selection, Verb
-from queuectl.web.pages.render import Fields, Notice, PageRequest, Pairs, Redirect, View, confirm, part, with_query
+from queuectl.web.pages.actions import LIST_VERBS, Chip, Selection, Verb
+from queuectl.web.pages.render import (
+    Fields,
+    Notice,
+    PageRequest,
+    Pairs,
+    Redirect,
+    View,
+    confirm,
+    part,
+    safe_text,
+    with_query,
+)
 
 LIMITS: Final = (25, 50, 100, 250)
 DEFAULT_LIMIT: Final = 50
@@ -97,10 +109,11 @@ def show(session: WebSession, ask: PageRequest) -> View:
     here = [*chosen.pairs, *_view(sort, limit)]
     tally = reads.tally()
     problem: UsageError | None = None
-    found, where = Page([], None), Filter()
+    found, where, counts = Page([], None), Filter(), None
     headers = [Header(column, None, None) for column in _MIXED]
     try:
         where = chosen.where(reads)
+        counts = _count_states(reads, where, tally)
         key, descending = parse_sort(sort)
         headers = _headers(reads, where, chosen, (key, descending), limit)
         cursor = ask.query.one("cursor")
@@ -119,9 +132,11 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "previous_url": to_page(found.previous_cursor),
         "first_url": with_query("/jobs", here) if ask.query.has("cursor") else None,
         "problem": problem,
-        "tabs": _tabs(chosen, tally, sort, limit),
+        "tabs": _tabs(chosen, where.states, counts, sort, limit),
         "headers": headers,
-        "queue_names": sorted({*tally, *chosen.all("queue")}),
+        "chips": [_describe_failure(chip, found.jobs) for chip in chosen.chips(_view(sort, limit))],
+        "all_url": with_query("/jobs", _view(sort, limit)),
+        "qualifiers": QUALIFIERS,
         "suggestions": query_suggestions(reads),
         "view": _view(sort, limit),
         "limit": limit,
@@ -168,26 +183,45 @@ def _limit(text: str | None) -> int:
     return int(text) if text in {str(limit) for limit in LIMITS} else DEFAULT_LIMIT
 
 
-def _tabs(chosen: Selection, tally: dict[str, dict[State, int]], sort: str, limit: int) -> list[dict[str, Any]]:
-    """The states with their job counts in the selected queues; without counts if other filters apply, which the counters ignore."""
-    queues = chosen.all("queue") or tuple(without_webhook_queue(tally))
-    is_known = all(name in {"state", "queue"} for name, _ in chosen.pairs)
-    current, tabs = chosen.all("state"), []
-    for name, states in [("all", frozenset(State)), *((state.value, frozenset({state})) for state in State)]:
-        selected = () if name == "all" else (name,)
-        sorts = {column.sort for column in _columns(states) if column.sort is not None}
-        count = sum(tally.get(queue, {}).get(state, 0) for queue in queues for state in states)
-        tabs.append(
-            {
-                "name": name,
-                "url": chosen.with_states(
-                    selected, _view(sort if sort.removeprefix("-") in sorts else "created", limit)
-                ),
-                "is_current": name in (current or ("all",)),
-                "count": count if is_known else None,
-            }
-        )
+def _describe_failure(chip: Chip, jobs: Sequence[Job]) -> Chip:
+    """A fingerprint tells users nothing: show the error and the last output of the first of the jobs instead."""
+    if chip.name != "fingerprint" or not jobs:
+        return chip
+    texts = (jobs[0].error or "no error", jobs[0].last_output)
+    return chip._replace(name="failed like", value=safe_text(": ".join(filter(None, texts)))[:200])
+
+
+class Tab(NamedTuple):
+    name: str
+    url: str
+    is_current: bool
+    jobs: int | None  # None: not counted
+
+
+def _tabs(chosen: Selection, states: frozenset[State], counts: Counts | None, sort: str, limit: int) -> list[Tab]:
+    """All jobs, and those of each state, with the same other filters."""
+    tabs = []
+    for name, shown in [("all", frozenset(State)), *((state.value, frozenset({state})) for state in State)]:
+        sorts = {column.sort for column in _columns(shown) if column.sort is not None}
+        view = _view(sort if sort.removeprefix("-") in sorts else "created", limit)
+        url = chosen.with_states(() if name == "all" else (name,), view)
+        jobs = None if counts is None else sum(counts[state] for state in shown)
+        tabs.append(Tab(name, url, shown == states or (name == "all" and not states), jobs))
     return tabs
+
+
+Counts = Mapping[State, int]
+
+
+def _count_states(reads: Reads, where: Filter, tally: Mapping[str, Counts]) -> Counts | None:
+    """Matching jobs by state; None if there are too many to count, or if every job would have to be read."""
+    where = where._replace(states=frozenset())
+    if where.is_tallied:
+        chosen = [counts for queue, counts in tally.items() if where.has_queue(queue)]
+        return {state: sum(counts.get(state, 0) for counts in chosen) for state in State}
+    if where.is_scan or reads.count(where, most=MAX_COUNTED + 1) > MAX_COUNTED:
+        return None
+    return {state: reads.count(where._replace(states=frozenset({state}))) for state in State}
 
 
 # Among 200,000 random IDs some begin with any given word of 3 or 4 letters. Longer text with a digit in it is not a word.

@@ -8,12 +8,23 @@ export function start() {
   document.addEventListener("click", onClick);
   for (const filters of document.querySelectorAll("[data-filters]"))
     filters.addEventListener("change", (event) => event.target.matches("select") && filters.requestSubmit());
+  complete(document.querySelector("[data-complete]"));
   unhide();
   const address = new URL(location.href);
   if (address.searchParams.has("notice")) {
     address.searchParams.delete("notice"); // shown once
     history.replaceState(null, "", address);
   }
+}
+
+// Offer terms of a query for its last word: browsers offer the options that contain the whole text.
+function complete(field) {
+  const options = [...(field?.list?.options ?? [])];
+  const terms = options.map((one) => one.value);
+  field?.addEventListener("input", () => {
+    const before = field.value.slice(0, field.value.lastIndexOf(" ") + 1);
+    options.forEach((one, index) => (one.value = before + terms[index]));
+  });
 }
 
 function unhide() {

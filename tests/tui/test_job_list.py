@@ -67,8 +67,9 @@ def test_each_order_has_every_job_once_in_both_directions(session: Session, sort
     [
         (JobFilter(State.CANCELLED), CANCELLED),
         (JobFilter(State.PENDING), PENDING + LATER),
-        (JobFilter(queue="q1"), LATER // 2),
+        (JobFilter(query="queue:q1"), LATER // 2),
         (JobFilter(State.DEAD), 0),
+        (JobFilter(query="state:pending,cancelled -queue:gone LATER"), LATER),
     ],
 )
 def test_a_filter_restricts_both_directions(session: Session, job_filter: JobFilter, count: int) -> None:

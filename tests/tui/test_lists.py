@@ -14,7 +14,7 @@ from queuectl.jobs.states import State
 from queuectl.tui.app import Top
 from queuectl.tui.job_list import WINDOW_SIZE
 from queuectl.tui.job_table import JobTable
-from queuectl.tui.screens import Confirm, Form
+from queuectl.tui.screens import Confirm, Form, Menu, Prompt
 from tests.program import WorkerProcess
 from tests.tui.view import dialog_of, play, rows_of, states_of, text_of, titles_of, view
 from tests.wait import until
@@ -98,7 +98,7 @@ def test_actions_on_all_that_match_change_also_jobs_that_are_not_loaded(home: Pa
     async def scene() -> None:
         async with view(home) as (app, pilot):
             await until(lambda: states_of(app), what="the jobs")
-            app.list_jobs(queue="mail")
+            app.list_jobs("queue", "mail")
             await until(lambda: titles_of(app, "#jobs")[1] == "1 of 250", what="the jobs of the queue")
             await pilot.press("A", "h")
             assert "Hold 250 jobs?" in await asked(app)
@@ -112,7 +112,7 @@ def test_actions_on_all_that_match_change_also_jobs_that_are_not_loaded(home: Pa
             assert len(jobs_of(app).marks) == WINDOW_SIZE
             await pilot.press("escape")
             assert not jobs_of(app).marks
-            assert jobs_of(app).filter.queue == "mail", "the first escape clears only the marks"
+            assert jobs_of(app).filter.query == "queue:mail", "the first escape clears only the marks"
             await pilot.press("A", "r")
             await until(lambda: "nothing to retry: 250 pending" in text_of(app, "#say"), what="a refusal")
 
@@ -235,5 +235,37 @@ def test_an_id_is_copied(home: Path, queue: Queue) -> None:
             await pilot.press("y")
             assert app.clipboard == job
             assert text_of(app, "#say") == f"copied {job}"
+
+    play(scene)
+
+
+def test_a_filter_is_a_query_with_completion(home: Path, queue: Queue) -> None:
+    mail = queue.enqueue("send MAIL", queue="mail").id
+    held = queue.enqueue("send mail", queue="other", priority=2).id
+    queue.cancel(held)
+
+    async def scene() -> None:
+        async with view(home) as (app, pilot):
+            await until(lambda: len(states_of(app)) == 2, what="the jobs")
+            await pilot.press("slash")
+            await until(lambda: isinstance(app.screen, Prompt), what="the line")
+            line = app.screen.query_one(Input)
+            await pilot.press(*"mail", "space", *"queue:m")
+            await until(lambda: line._suggestion == "mail queue:mail", what="the completion")
+            await pilot.press("right", "enter")
+            await until(lambda: list(states_of(app)) == [mail], what="the job that matches")
+            assert "mail queue:mail" in titles_of(app, "#jobs")[0]
+            await pilot.press("s")
+            await until(lambda: isinstance(app.screen, Menu), what="the states")
+            await pilot.press("x")
+            await until(lambda: not states_of(app), what="no job in this state")
+            assert jobs_of(app).filter.query == "state:cancelled mail queue:mail"
+            await pilot.press("slash")
+            await until(lambda: isinstance(app.screen, Prompt), what="the line again")
+            await pilot.press(*" nonsense:x", "enter")
+            await until(lambda: "unknown qualifier" in text_of(app, "#say"), what="a refusal")
+            assert jobs_of(app).filter.query == "state:cancelled mail queue:mail"
+            await pilot.press("escape")
+            await until(lambda: len(states_of(app)) == 2, what="all jobs")
 
     play(scene)

@@ -59,12 +59,16 @@ def test_a_worker_is_stopped_after_a_question(
     home: Path, queue: Queue, start_worker: Callable[..., WorkerProcess]
 ) -> None:
     worker = start_worker("--name", "anna")
+    done = queue.wait(queue.enqueue("true").id).id
+    queue.enqueue("true", delay="1h")
 
     async def scene() -> None:
         async with view(home, size=(120, 30)) as (app, pilot):
             await pilot.press("4")
             await until(lambda: "anna" in rows_of(app, "#all-workers"), what="the worker")
-            await pilot.press("x")
+            await pilot.press("enter")
+            await until(lambda: list(states_of(app)) == [done], what="the jobs that it ran")
+            await pilot.press("4", "x")
             assert "Stop worker anna?" in await asked(app)
             await pilot.press("y")
             await until(lambda: "anna" not in rows_of(app, "#all-workers"), what="it to be gone")
@@ -86,7 +90,7 @@ def test_a_batch_and_a_queue_lead_to_their_jobs(home: Path, queue: Queue) -> Non
             assert rows_of(app, "#batches")["images"][1].startswith("▒▒▒▒░")
             await pilot.press("enter")
             await until(lambda: set(states_of(app)) == set(jobs), what="the jobs of the batch")
-            assert "batch: images" in titles_of(app, "#jobs")[0]
+            assert "batch:images" in titles_of(app, "#jobs")[0]
             await pilot.press("6")
             await until(lambda: "mail" in rows_of(app, "#all-queues"), what="the queues")
             await pilot.press("end", "p")

@@ -192,7 +192,7 @@ def test_jobs_are_found_by_text_id_and_state(home: Path, queue: Queue) -> None:
             await until(lambda: isinstance(app.screen, Prompt), what="the line")
             await pilot.press(*"mail", "enter")
             await until(lambda: list(states_of(app)) == [mail, gone], what="those with the text")
-            assert "text: mail" in titles_of(app, "#jobs")[0]
+            assert "Jobs  mail" in titles_of(app, "#jobs")[0]
             await pilot.press("s")
             await until(lambda: isinstance(app.screen, Menu), what="the states")
             await pilot.press("p")

@@ -19,6 +19,7 @@ from textual.widgets import ContentSwitcher, Footer, Static
 from queuectl.clock import Cancelled, SystemClock
 from queuectl.errors import QueuectlError, Unavailable
 from queuectl.jobs.model import Job
+from queuectl.jobs.search import Term, format_query
 from queuectl.jobs.states import WAITING, State
 from queuectl.store.types import Filter, Sort
 from queuectl.text import escape_control
@@ -374,9 +375,10 @@ class Top(App[None]):
         self.call_after_refresh(self._show)
         self.wake()
 
-    def list_jobs(self, *, queue: str | None = None, batch: str | None = None) -> None:
-        """Show the jobs of a queue or a batch."""
-        self._lists["jobs"].set_filter(queue=queue, batch=batch)
+    def list_jobs(self, qualifier: str, value: str | None) -> None:
+        """Show the jobs of a queue, a batch or a worker."""
+        if value is not None:
+            self._lists["jobs"].set_query(format_query([Term(qualifier, (value,))]))
         self.action_tab("jobs")
 
     def open_job(self, job: Job | None, *, log_only: bool) -> None:

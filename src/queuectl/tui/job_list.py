@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
 from queuectl.errors import AmbiguousId, NotFound
 from queuectl.jobs.model import Job
+from queuectl.jobs.search import COMMAND, Term, format_query, parse_query
 from queuectl.jobs.states import State
-from queuectl.operations import inspect
 from queuectl.operations.bulk import find_jobs
 from queuectl.operations.pages import cursor_position
-from queuectl.operations.query import is_sortable
+from queuectl.operations.query import is_sortable, parse_filter
 from queuectl.store.reads import Range, Reads
 from queuectl.store.types import After, Filter, Sort
 from queuectl.tui.session import Session
@@ -34,19 +34,34 @@ _OLDEST_FIRST: Final = frozenset({State.PROCESSING, State.FAILED, State.PENDING,
 
 
 class JobFilter(NamedTuple):
-    state: State | None = None
-    queue: str | None = None
-    batch: str | None = None
-    text: str = ""  # in the command, or the prefix of an ID
+    """`state`: that of all jobs of the list, whatever the query says. `query`: in the language of jobs/search.py."""
 
-    def where(self) -> Filter:
-        return Filter(
-            frozenset(() if self.state is None else (self.state,)),
-            frozenset(() if self.queue is None else (self.queue,)),
-            match=(self.text,) if self.text else (),
-            batches=frozenset(() if self.batch is None else (self.batch,)),
-            includes_webhooks=self.queue is not None,
+    state: State | None = None
+    query: str = ""
+
+    def where(self, now_ms: Callable[[], int]) -> Filter:
+        """Raises InvalidInput or UnknownName."""
+        where = parse_filter(query=self.query or None, query_name="filter", now_ms=now_ms)
+        return where if self.state is None else where._replace(states=frozenset({self.state}))
+
+    @property
+    def word(self) -> str | None:
+        """The query, if it is only a word, which may also be the beginning of an ID."""
+        terms = parse_query(self.query, subject="filter")
+        return terms[0].values[0] if len(terms) == 1 and terms[0].qualifier == COMMAND else None
+
+    def values(self, qualifier: str) -> tuple[str, ...]:
+        """The values that the query requires."""
+        terms = parse_query(self.query, subject="filter")
+        return tuple(
+            value for term in terms if term.qualifier == qualifier and not term.is_negated for value in term.values
         )
+
+    def with_values(self, qualifier: str, values: Sequence[str]) -> JobFilter:
+        """With these instead of the values that the query requires now."""
+        terms = parse_query(self.query, subject="filter")
+        kept = [term for term in terms if term.qualifier != qualifier or term.is_negated]
+        return self._replace(query=format_query([*([Term(qualifier, tuple(values))] if values else ()), *kept]))
 
 
 class ListOrder(NamedTuple):
@@ -122,22 +137,24 @@ class _Section(NamedTuple):
 
 
 def read_window(session: Session, job_filter: JobFilter, order: ListOrder, move: Move) -> Window:
-    """Raises InvalidInput for an order that would take too long."""
+    """The order is by state instead if the one that is asked for would take too long."""
     reads = session.find()
     if reads is None:
         return NOTHING._replace(filter=job_filter, order=order)
-    where = job_filter.where()
+    where = job_filter.where(reads.now_ms)
     if order.sort is not None and not is_sortable(reads, where, order.sort):
         order = ListOrder()
-    sections = list(_sections(reads, job_filter, order))
+    sections = list(_sections(reads, where, order))
     total = reads.count(where) if where.is_tallied else None
     anchor, first = move.anchor, move.first
     if move.to_end:
-        anchor, first = _last_anchor(reads, sections, total)
+        anchor = _anchor_above(reads, sections, None, WINDOW_SIZE)
+        first = 0 if anchor is None else None if total is None else total - WINDOW_SIZE
     elif move.up_from is not None:
-        anchor, first = _anchor_above(reads, sections, move)
+        anchor = _anchor_above(reads, sections, move.up_from, STEP)
+        first = 0 if anchor is None else None if first is None else max(0, first - STEP)
     found = list(islice(_read(reads, sections, anchor), WINDOW_SIZE + 1))
-    named = _named(reads, job_filter) if job_filter.text and anchor is None else []
+    named = _named(reads, job_filter.word, where) if anchor is None else []
     ids = {job.id for job in named}
     jobs = [*named, *(job for job in found[:WINDOW_SIZE] if job.id not in ids)]
     return Window(jobs, anchor, len(found) > WINDOW_SIZE, first, total, job_filter, order, reads.now_ms())
@@ -150,15 +167,13 @@ def anchor_at(window: Window, index: int) -> Anchor:
     return Anchor(job.state if sort is None else None, cursor_position(job, sort or Sort.CREATED))
 
 
-def _sections(reads: Reads, job_filter: JobFilter, order: ListOrder) -> Iterator[_Section]:
-    where = job_filter.where()
+def _sections(reads: Reads, where: Filter, order: ListOrder) -> Iterator[_Section]:
     if order.sort is not None:
         yield _Section(None, where, order.sort, order.is_descending(None))
         return
-    tally = reads.tally()
-    names = inspect.without_webhook_queue(tally) if job_filter.queue is None else [job_filter.queue]
+    counts = [states for queue, states in reads.tally().items() if where.has_queue(queue)]
     for state in reversed(STATE_ORDER) if order.reverse else STATE_ORDER:
-        if job_filter.state in (None, state) and any(tally.get(name, {}).get(state) for name in names):
+        if (not where.states or state in where.states) and any(states.get(state) for states in counts):
             yield _Section(state, where._replace(states=frozenset({state})), Sort.CREATED, order.is_descending(state))
 
 
@@ -172,80 +187,45 @@ def _read(reads: Reads, sections: Sequence[_Section], anchor: Anchor | None) -> 
                 continue
             after = anchor.after if section.state == anchor.section else None
         yield from reads.jobs(
-            section.where, sort=section.sort, descending=section.descending, limit=WINDOW_SIZE + 1, within=Range(after)
-        )
-
-
-def _read_up(reads: Reads, sections: Sequence[_Section], job: Job | None, limit: int) -> list[tuple[State | None, Job]]:
-    """Up to `limit` jobs before this one (None: before the end), the nearest first. Only for orders whose reverse is exact."""
-    found: list[tuple[State | None, Job]] = []
-    is_below = job is not None
-    for section in reversed(sections):
-        after = None
-        if is_below and job is not None:
-            if section.state not in (None, job.state):
-                continue
-            is_below, after = False, cursor_position(job, section.sort)
-        more = reads.jobs(
             section.where,
             sort=section.sort,
-            descending=not section.descending,
-            limit=limit - len(found),
+            descending=section.descending,
+            limit=WINDOW_SIZE + 1,
             within=Range(after),
         )
-        found += [(section.state, one) for one in more]
-        if len(found) >= limit:
-            break
-    return found
 
 
-def _anchor_above(reads: Reads, sections: Sequence[_Section], move: Move) -> tuple[Anchor | None, int | None]:
-    """The anchor STEP jobs above the window, and how many jobs precede it."""
-    first = None if move.first is None else max(0, move.first - STEP)
-    if all(section.sort is Sort.CREATED for section in sections):
-        above = _read_up(reads, sections, move.up_from, STEP + 1)
-        if len(above) <= STEP:
-            return None, 0
-        state, job = above[-1]
-        return Anchor(state, cursor_position(job, Sort.CREATED)), first
-    return _anchor_at_offset(reads, sections, first or 0)
+def _anchor_above(reads: Reads, sections: Sequence[_Section], job: Job | None, distance: int) -> Anchor | None:
+    """The anchor of a window that begins `distance` jobs before this one (None: before the end); None if there are fewer."""
+    left = distance + 1
+    for section in reversed(sections):
+        after = None
+        if job is not None:
+            if section.state not in (None, job.state):
+                continue
+            after, job = cursor_position(job, section.sort), None
+        found = reads.jobs(
+            section.where,
+            sort=section.sort,
+            descending=section.descending,
+            limit=left,
+            within=Range(after, backward=True),
+        )
+        for last in found:
+            left -= 1
+            if not left:
+                return Anchor(section.state, cursor_position(last, section.sort))
+    return None
 
 
-def _last_anchor(reads: Reads, sections: Sequence[_Section], total: int | None) -> tuple[Anchor | None, int | None]:
-    """The anchor of the last window."""
-    if all(section.sort is Sort.CREATED for section in sections):
-        above = _read_up(reads, sections, None, WINDOW_SIZE + 1)
-        if len(above) <= WINDOW_SIZE:
-            return None, 0
-        state, job = above[-1]
-        return Anchor(state, cursor_position(job, Sort.CREATED)), None if total is None else total - WINDOW_SIZE
-    (section,) = sections
-    return _anchor_at_offset(
-        reads, sections, max(0, (reads.count(section.where) if total is None else total) - WINDOW_SIZE)
-    )
-
-
-def _anchor_at_offset(reads: Reads, sections: Sequence[_Section], offset: int) -> tuple[Anchor | None, int]:
-    (section,) = sections
-    at = max(0, offset - 1)
-    before = reads.jobs(section.where, sort=section.sort, descending=section.descending, limit=1, offset=at)
-    job = next(iter(before), None) if offset else None
-    return (None, 0) if job is None else (Anchor(None, cursor_position(job, section.sort)), offset)
-
-
-def _named(reads: Reads, job_filter: JobFilter) -> list[Job]:
-    """The jobs whose ID begins with the text."""
+def _named(reads: Reads, word: str | None, where: Filter) -> list[Job]:
+    """The jobs whose ID begins with the word."""
+    if word is None:
+        return []
     try:
-        ids = [reads.resolve(job_filter.text)]
+        ids = [reads.resolve(word)]
     except AmbiguousId as error:
         ids = list(error.candidates)
     except NotFound:
         return []
-    jobs, where = find_jobs(reads, ids).values(), job_filter.where()
-    return [
-        job
-        for job in jobs
-        if (not where.states or job.state in where.states)
-        and where.has_queue(job.queue)
-        and job_filter.batch in (None, job.batch)
-    ]
+    return [job for job in find_jobs(reads, ids).values() if not where.states or job.state in where.states]

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 from textual.binding import Binding
 
+from queuectl.errors import QueuectlError
 from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
+from queuectl.operations.query import query_suggestions
 from queuectl.store.types import Filter, Sort
 from queuectl.text import escape_control
 from queuectl.tui import tables
 from queuectl.tui.job_list import NOTHING, ORDERS, STEP, JobFilter, ListOrder, Move, anchor_at, read_window
-from queuectl.tui.screens import Choice, Menu, Prompt
+from queuectl.tui.screens import Choice, Menu, Prompt, TermSuggester
+from queuectl.tui.session import Session
 from queuectl.tui.widgets import HELP_BINDING, Rows
 
 if TYPE_CHECKING:
@@ -48,6 +51,11 @@ JOB_BINDINGS: Final = (
     Binding("p", "app.pause_queue", "pause", show=False),
     Binding("y", "app.copy_id", "copy ID", show=False),
 )
+
+
+def _suggestions(session: Session) -> list[str]:
+    reads = session.find()
+    return [] if reads is None else query_suggestions(reads)
 
 
 class JobTable(Rows):
@@ -97,7 +105,7 @@ class JobTable(Rows):
     def target(self) -> Filter | None:
         """The marked jobs; None if there are none."""
         if self.is_all_marked:
-            return self.filter.where()
+            return self.filter.where(lambda: self.window.now_ms)
         return Filter(ids=tuple(sorted(self.marks))) if self.marks else None
 
     async def load(self) -> None:
@@ -153,11 +161,8 @@ class JobTable(Rows):
     def restrictions(self) -> Text:
         """The filter and the order, if they are not the first ones."""
         line = Text()
-        for name, value, base in zip(JobFilter._fields, self.filter, self._base, strict=True):
-            if value and value != base:
-                line.append(f"  {name}: {escape_control(str(value))}", style="bold")
-        if self.filter != self._base:
-            line.append("  (esc: clear)", style="dim")
+        if self.filter.query:
+            line = Text.assemble("  ", (escape_control(self.filter.query), "bold"), ("  (esc: clear)", "dim"))
         if self.order != self._first_order:
             line.append(f"  {self.order.label}", style="dim")
         return line
@@ -195,8 +200,11 @@ class JobTable(Rows):
 
     # ── filter and order ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def set_filter(self, **fields: object) -> None:
-        self._set_list(self.filter._replace(**fields), self.order)  # type: ignore[arg-type]
+    def set_query(self, query: str) -> None:
+        """Raises InvalidInput or UnknownName."""
+        job_filter = self.filter._replace(query=query)
+        job_filter.where(lambda: 0)
+        self._set_list(job_filter, self.order)
 
     def _set_list(self, job_filter: JobFilter, order: ListOrder) -> None:
         self.filter, self.order = job_filter, order
@@ -214,10 +222,15 @@ class JobTable(Rows):
 
     def action_filter(self) -> None:
         def take(text: str | None) -> None:
-            if text is not None:
-                self.set_filter(text=text.replace("\0", "").strip())
+            try:
+                if text is not None:
+                    self.set_query(text.strip())
+            except QueuectlError as error:
+                self.app.say(f"{error.message} ({error.hint})", style="bold yellow")
 
-        self.app.push_screen(Prompt("Filter by command or ID", self.filter.text, hint="enter: apply  esc: back"), take)
+        terms = TermSuggester(lambda: self.app.ask(_suggestions))
+        hint = "queue:mail state:dead error:text  enter: apply  →: complete"
+        self.app.push_screen(Prompt("Filter", self.filter.query, hint=hint, suggester=terms), take)
 
     def action_state(self) -> None:
         if self._base.state is not None:
@@ -231,9 +244,9 @@ class JobTable(Rows):
 
         def take(value: str | None) -> None:
             if value is not None:
-                self.set_filter(state=State(value) if value else None)
+                self._set_list(self.filter.with_values("state", [value] if value else []), self.order)
 
-        self.app.push_screen(Menu("State", choices, self.filter.state or ""), take)
+        self.app.push_screen(Menu("State", choices, next(iter(self.filter.values("state")), "")), take)
 
     def action_order(self, step: int) -> None:
         orders = list(ORDERS)

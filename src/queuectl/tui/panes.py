@@ -45,12 +45,13 @@ class QueueTable(Rows):
             self.present(columns, [tables.queue_row(one, columns) for one in snapshot.queues])
 
     def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
-        self.app.list_jobs(queue=event.row_key.value)
+        self.app.list_jobs("queue", event.row_key.value)
 
 
 class WorkerTable(Rows):
     BINDINGS = [  # noqa: RUF012 - as textual declares it
         HELP_BINDING,
+        Binding("enter", "select_cursor", "jobs"),
         Binding("x", "stop('finish')", "stop"),
         Binding("X", "stop('now')", "stop now"),
         Binding("R", "stop('restart')", "restart"),
@@ -72,6 +73,9 @@ class WorkerTable(Rows):
             columns = tables.worker_columns(self.space, is_panel=self._is_panel)
             self.present(columns, [tables.worker_row(one, snapshot.now_ms, columns) for one in snapshot.workers])
             self.show_hint("none: queuectl worker start")
+
+    def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
+        self.app.list_jobs("worker", event.row_key.value)
 
     def action_stop(self, mode: str) -> None:
         snapshot, name = self.app.snapshot, self.selected
@@ -211,4 +215,4 @@ class BatchTable(Rows):
             self.show_hint("none: queuectl enqueue --batch NAME")
 
     def on_data_table_row_selected(self, event: Rows.RowSelected) -> None:
-        self.app.list_jobs(batch=event.row_key.value)
+        self.app.list_jobs("batch", event.row_key.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from rich.text import Text
@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.events import Key
 from textual.screen import ModalScreen, Screen
+from textual.suggester import Suggester
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -35,7 +36,7 @@ KEY_GROUPS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("enter", "open the job, or list the jobs of the row"),
     ),
     "Jobs": (
-        ("/", "filter by command or ID"),
+        ("/", "filter, for example queue:mail state:dead text"),
         ("s", "filter by state"),
         ("o O", "change or reverse the order"),
         ("space", "mark the job"),
@@ -92,17 +93,33 @@ class Confirm(ModalScreen[bool]):
         close_screen(self, answer)
 
 
+class TermSuggester(Suggester):
+    """Completes the last word of a line with the first term that begins with it. `load` reads the terms, once."""
+
+    def __init__(self, load: Callable[[], Awaitable[Sequence[str] | None]]) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._load = load
+        self._terms: Sequence[str] | None = None
+
+    async def get_suggestion(self, value: str) -> str | None:
+        if self._terms is None:
+            self._terms = await self._load() or ()
+        before, space, word = value.rpartition(" ")
+        found = (term for term in self._terms if word and term.startswith(word) and term != word)
+        return next((f"{before}{space}{term}" for term in found), None)
+
+
 class Prompt(ModalScreen[str | None]):
     """Asks for a line of text; None for escape."""
 
     BINDINGS = [Binding("escape", "leave", "back")]  # noqa: RUF012 - as textual declares it
 
-    def __init__(self, question: str, text: str = "", *, hint: str = "") -> None:
+    def __init__(self, question: str, text: str = "", *, hint: str = "", suggester: Suggester | None = None) -> None:
         super().__init__()
-        self._question, self._text, self._hint = question, text, hint
+        self._question, self._text, self._hint, self._suggester = question, text, hint, suggester
 
     def compose(self) -> ComposeResult:
-        line = Input(self._text, id="line", select_on_focus=False)
+        line = Input(self._text, id="line", select_on_focus=False, suggester=self._suggester)
         line.border_title, line.border_subtitle = Text(self._question), Text(self._hint)
         yield line
 

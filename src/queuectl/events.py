@@ -46,6 +46,7 @@ class JobEnded(NamedTuple):
     claim: Claim
     settlement: Settlement
     duration: float
+    last_output: str | None = None
 
 
 class JobLost(NamedTuple):

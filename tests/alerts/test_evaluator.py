@@ -79,7 +79,7 @@ class AlertSystem:
     def kill(self, hands: Hands, jobs: int) -> None:
         self.store.enqueue([new_job(max_retries=1) for _ in range(jobs)])
         for claim in hands.claim(jobs):
-            hands.end(claim, BAD)
+            hands.end(claim, BAD, last_output="no such table")
 
     def notifications(self) -> list[str]:
         """The states that the delivery jobs report, in order."""
@@ -128,7 +128,8 @@ def test_one_notification_is_sent_when_an_alert_fires_and_one_when_it_resolves(
         system.store.purge(ids[:purged])
         system.step()
         assert system.notifications() == expected
-    assert system.events == [AlertTold("a", "firing", "5 jobs are dead"), AlertTold("a", "over", "3 jobs are dead")]
+    reason = f"5 jobs are dead; the latest is {ids[3]}: exit code 3: no such table"
+    assert system.events == [AlertTold("a", "firing", reason), AlertTold("a", "over", "3 jobs are dead")]
 
 
 def test_of_concurrent_evaluators_one_sends_the_notification(

@@ -167,7 +167,7 @@ def test_a_firing_alert_is_printed_by_check_and_shown_everywhere(queuectl: Progr
     queuectl("worker", "start", "--drain", check=0)
     queuectl("alert", "add", "deaths", "--dead", "1", "--command", "echo told >> told", check=0, cwd=home)
     queuectl("alert", "add", "fine", "--dead", "5", "--command", "exit 9", check=0)
-    assert queuectl("alert", "check", check=0).out == "deaths firing: 1 job is dead\n"
+    assert queuectl("alert", "check", check=0).out == "deaths firing: 1 job is dead; the latest is bad: exit code 1\n"
     assert queuectl("alert", "check", check=0).out == ""
     assert (home / "told").read_text() == "told\n"
     assert "1 alert firing: deaths: queuectl alert list" in queuectl("status", check=0).lines

@@ -38,11 +38,13 @@ def test_history_and_the_end_of_the_output_are_shown(queuectl: Program, start_wo
     script = 'echo "run $QUEUECTL_RUN"; [ "$QUEUECTL_RUN" = 1 ] && exit 3; printf "caf\\351\\ttab"; kill -9 $$'
     queuectl("run", "--id", "j", "--max-retries", "2", "--backoff-base", "1", script, check=137)
     done = queuectl("show", "j", check=0)
-    assert done.lines[0] == "j  dead: killed by signal 9 (SIGKILL)"
+    end = "killed by signal 9 (SIGKILL): caf\ufffd tab"
+    assert done.lines[0] == f"j  dead: {end}"
     assert facts(done.out)["Attempts"] == "2 of 2 failed; retry after 1 ** attempts seconds"
-    assert facts(done.out)["Ended with"] == "killed by signal 9 (SIGKILL)"
+    assert facts(done.out)["Ended with"] == end
     rows = [line.split()[:2] for line in done.lines if line.split()[:1] in (["1"], ["2"])]
     assert rows == [["1", "failed"], ["2", "signalled"]]
+    assert [line.split("  ")[-1] for line in done.lines if " failed " in line] == ["exit code 3: run 1"]
     assert done.lines[-2:] == ["  │ run 2", "  │ caf\ufffd    tab"]
     shown = queuectl("show", "j", "--json", check=0).json
     assert shown["output"] == "run 2\ncaf\ufffd\ttab"

@@ -20,6 +20,7 @@ from queuectl.alerts.rules import (
     add_unsent,
     decide,
     measure_alert,
+    notification_text,
     notification_variables,
 )
 from queuectl.clock import Clock
@@ -35,6 +36,7 @@ from queuectl.errors import (
     StoreRefused,
 )
 from queuectl.events import AlertTold, Sink, StoreTrouble
+from queuectl.jobs.outcome import failure_text
 from queuectl.jobs.states import State
 from queuectl.maintenance.liveness import last_seen_ms
 from queuectl.policy.evaluator import Request
@@ -47,6 +49,7 @@ from queuectl.store.audit import alert_tested
 from queuectl.store.enqueue import new_job_ids
 from queuectl.store.reads import Reads
 from queuectl.store.store import Store
+from queuectl.store.types import Filter, Sort
 from queuectl.webhooks.delivery import deliver_alert
 from queuectl.webhooks.rules import redact_url
 
@@ -96,7 +99,9 @@ class AlertTask:
             self._looked = self._again = now + ERROR_PAUSE
             return self._again
         for one in sent:
-            self._emit(AlertTold(one.alert.name, one.notification.event, one.alert.describe(one.notification.value)))
+            self._emit(
+                AlertTold(one.alert.name, one.notification.event, notification_text(one.alert, one.notification))
+            )
         return now if sent else self._again
 
 
@@ -121,6 +126,8 @@ def check(
         seen = measure_alert(alert, figures)
         assert seen.value is not None
         after, notification = decide(seen, seen.value, now_ms=figures.now_ms, new_id=lambda: new_job_ids(1)[0])
+        if notification is not None and seen.kind is Kind.DEAD and notification.event is not AlertEvent.OVER:
+            notification = notification._replace(latest=_latest_death(store, seen))
         sent += (
             _queue(store, alert, after, notification)
             if has_worker
@@ -147,6 +154,12 @@ def measure(reads: Reads, alerts: Sequence[Alert], *, here: Here, settings: Call
             if (seen_ms := last_seen_ms(worker, here=here, now_ms=now_ms, lease_ms=lambda: lease_ms)) is not None
         ],
     )
+
+
+def _latest_death(reads: Reads, alert: Alert) -> str | None:
+    where = Filter(frozenset({State.DEAD}), frozenset(filter(None, [alert.queue])), includes_webhooks=False)
+    latest = list(reads.jobs(where, sort=Sort.FINISHED, limit=1))
+    return f"{latest[0].id}: {failure_text(latest[0].error, latest[0].last_output)}" if latest else None
 
 
 def _queue(store: Store, before: Alert, after: Alert, notification: Notification | None) -> list[Sent]:

@@ -43,6 +43,7 @@ class Notification(NamedTuple):
     event: AlertEvent
     value: int
     at_ms: int
+    latest: str | None = None  # the job that died last, and why
 
 
 class Alert(NamedTuple):
@@ -226,6 +227,12 @@ def add_unsent(alert: Alert, notification: Notification) -> Alert:
     return alert._replace(untold=(*alert.untold, notification)[-MAX_UNSENT:])
 
 
+def notification_text(alert: Alert, notification: Notification) -> str:
+    """The situation that it reports."""
+    latest = f"; the latest is {notification.latest}" if notification.latest else ""
+    return alert.describe(notification.value) + latest
+
+
 def notification_variables(alert: Alert, notification: Notification) -> dict[str, str]:
     """The environment variables of an alert command; a webhook gets the same values as JSON."""
     return {
@@ -237,7 +244,7 @@ def notification_variables(alert: Alert, notification: Notification) -> dict[str
         "QUEUECTL_ALERT_THRESHOLD": str(alert.plain(alert.threshold)),
         "QUEUECTL_ALERT_QUEUE": alert.queue or "",
         "QUEUECTL_ALERT_AT": str(format_time(notification.at_ms)),
-        "QUEUECTL_ALERT_TEXT": alert.describe(notification.value),
+        "QUEUECTL_ALERT_TEXT": notification_text(alert, notification),
     }
 
 

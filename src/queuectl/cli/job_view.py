@@ -11,7 +11,7 @@ from queuectl.cli.render import field_lines, table_lines
 from queuectl.cli.tables import STATE_STYLE, Column
 from queuectl.jobs.dependencies import Dependency, Need, Otherwise
 from queuectl.jobs.model import Job, Run
-from queuectl.jobs.outcome import Ending
+from queuectl.jobs.outcome import Ending, failure_text
 from queuectl.jobs.resources import format_limits, usage_text
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import WAITING, State
@@ -22,6 +22,7 @@ from queuectl.units import format_duration, humanize_duration, humanize_elapsed,
 from queuectl.webhooks.rules import redact_hooks
 
 DEFAULT_QUEUE = "default"
+_SHOW_LAST_OUTPUT = (State.FAILED, State.DEAD)  # beside the error
 # Shorter in a list, where they would take the width of the commands.
 _SHORT_REASONS = {"no live worker serves its queue": "no worker", "waits for a free slot": ""}
 
@@ -34,6 +35,11 @@ def attempts_text(job: Job) -> str:
 
 def note(job: Job, now_ms: int) -> str:
     """Why a job is not running yet, or how it ended; may be empty."""
+    # The end of it may be cut off.
+    return failure_text(_note(job, now_ms), job.last_output if job.state in _SHOW_LAST_OUTPUT else None)
+
+
+def _note(job: Job, now_ms: int) -> str:
     # A held job does not run even when it is due.
     until_ms = 0 if job.held else to_ms(job.run_at) - now_ms
     if job.state is State.FAILED and until_ms > 0:
@@ -201,11 +207,16 @@ def _attempts(job: Job) -> str:
 def _end(job: Job) -> str:
     if job.finished_at is None:
         return ""
-    return escape_control(job.error or (f"exit code {job.exit_code}" if job.exit_code is not None else ""))
+    error = job.error or (f"exit code {job.exit_code}" if job.exit_code is not None else "")
+    return escape_control(failure_text(error, job.last_output if job.error else None))
 
 
 def _moment(moment_ms: int, now_ms: int, text: str) -> str:
     return f"{text} ({humanize_time(moment_ms, now_ms)})"
+
+
+def _run_end(run: Run) -> str:
+    return failure_text(run.error, run.last_output if run.error else None)
 
 
 def _history(app: App, history: list[Run]) -> Iterator[str]:
@@ -226,7 +237,7 @@ def _history(app: App, history: list[Run]) -> Iterator[str]:
         Column("CPU", lambda run: usage_text(run.usage).cpu_time, right=True, optional=True, spare=7),
         Column("MEMORY", lambda run: usage_text(run.usage).memory, right=True, optional=True, spare=8),
         Column("I/O", lambda run: usage_text(run.usage).moved, right=True, optional=True, spare=9),
-        Column("END", lambda run: run.error or "", flexible=True, optional=True, spare=1),
+        Column("END", _run_end, flexible=True, optional=True, spare=1),
     ]
     if len(history) > MAX_RUNS:
         yield app.paint(f"  the last {MAX_RUNS} of {len(history):,} runs; --json prints all of them", "dim")

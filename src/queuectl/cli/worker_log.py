@@ -13,7 +13,7 @@ from queuectl import events
 from queuectl.cli.app import App, paint
 from queuectl.cli.tables import STATE_STYLE, bar_text
 from queuectl.jobs.model import Claim
-from queuectl.jobs.outcome import Settlement
+from queuectl.jobs.outcome import Settlement, failure_text
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
 from queuectl.text import command_line, escape_control, plural
@@ -149,14 +149,14 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
             again = f" (run {claim.run})" if claim.run > 1 else ""
             style = STATE_STYLE[State.PROCESSING]
             return _Line("started", f"{claim.id}{again}  {_command(claim)}", style, fields={**_job(claim), "pid": pid})
-        case events.JobEnded(claim, settlement, duration):
+        case events.JobEnded(claim, settlement, duration, last_output):
             state, duration_ms = settlement.state, round(duration * 1000)
             return _Line(
                 "released" if state is State.PENDING else state.value,
-                f"{claim.id}  in {humanize_elapsed(duration_ms)}{_consequence(claim, settlement)}",
+                f"{claim.id}  in {humanize_elapsed(duration_ms)}{_consequence(claim, settlement, last_output)}",
                 STATE_STYLE[state],
                 _LEVELS.get(state, _INFO),
-                {**_job(claim), **_end(settlement), "duration_ms": duration_ms},
+                {**_job(claim), **_end(settlement), "last_output": last_output, "duration_ms": duration_ms},
             )
         case events.JobAdopted(claim, worker):
             message = f"{claim.id}  from {worker}, which died; the job continues"
@@ -219,8 +219,8 @@ def describe(event: events.Event, *, store: str | None = None) -> _Line:
             assert_never(unreachable)
 
 
-def _consequence(claim: Claim, settlement: Settlement) -> str:
-    error = f": {escape_control(settlement.error)}" if settlement.error else ""
+def _consequence(claim: Claim, settlement: Settlement, last_output: str | None = None) -> str:
+    error = f": {escape_control(failure_text(settlement.error, last_output))}" if settlement.error else ""
     match settlement.state:
         case State.FAILED:
             allowed = allowed_failures(claim.max_retries, first_is_free=claim.first_is_free)

@@ -152,6 +152,11 @@ def settle_cancelled(claim: Claim, how: Exited | Signalled | None) -> Settlement
     return _settle_without_attempt(claim, Event.CANCEL, Ending.CANCELLED, "cancelled", how)
 
 
+def failure_text(error: str | None, last_output: str | None) -> str:
+    """`exit code 3: no such table`: what is known about a failure, in one line."""
+    return ": ".join(filter(None, (error, last_output)))
+
+
 def signal_name(number: int) -> str:
     try:
         return f"signal {number} ({signals.Signals(number).name})"

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, assert_never
 from queuectl.jobs.dependencies import DependencyState, Need
 from queuectl.jobs.fields import MAX_PARENTS
 from queuectl.jobs.model import Job, Run, Worker
-from queuectl.jobs.outcome import Ending
+from queuectl.jobs.outcome import Ending, failure_text
 from queuectl.jobs.queue_limits import QueueLoad, format_rate
 from queuectl.jobs.retry import allowed_failures
 from queuectl.jobs.states import State
@@ -163,11 +163,11 @@ def _held(job: Job) -> Reason:
 def _retry(job: Job, due_in_ms: int) -> Reason:
     attempt, allowed = job.attempts + 1, allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     sentence = (
-        f"It waits for a retry: run {job.runs} failed ({job.error}). "
+        f"It waits for a retry: run {job.runs} failed ({failure_text(job.error, job.last_output)}). "
         f"Attempt {attempt} of {allowed} is due at {iso(job.run_at)}, in {_span(due_in_ms)}"
     )
     facts = {"run_at": iso(job.run_at), "due_in_ms": due_in_ms}
-    return Reason(Wait.RETRY, sentence, {**facts, "attempt": attempt, "allowed": allowed, "error": job.error})
+    return Reason(Wait.RETRY, sentence, {**facts, "attempt": attempt, "allowed": allowed, **_failure(job)})
 
 
 def _unserved(job: Job, alive: Sequence[Worker]) -> Reason:
@@ -301,7 +301,7 @@ def _ended(job: Job, broken: Link | None, now_ms: int) -> Reason:
     details = [*([f"{again} runs it again"] if again else []), *([logs] if job.runs else [])]
     advice = f". {' and '.join(details)}" if details else ""
     facts: dict[str, Any] = {"finished_at": iso(job.finished_at), "exit_code": job.exit_code, "signal": job.signal}
-    facts |= {"error": job.error, "retry": again}
+    facts |= {**_failure(job), "retry": again}
     if job.state is State.CANCELLED:
         facts["parent"] = None if broken is None else {"id": broken.parent, "state": broken.parent_state.value}
     return Reason(job.state.value, sentence, facts, advice)
@@ -310,8 +310,12 @@ def _ended(job: Job, broken: Link | None, now_ms: int) -> Reason:
 def _why_dead(job: Job) -> str:
     allowed = allowed_failures(job.max_retries, first_is_free=job.first_is_free)
     if job.attempts >= allowed:
-        return f"{job.attempts:,} of {allowed:,} runs failed, the last with {job.error}"
+        return f"{job.attempts:,} of {allowed:,} runs failed, the last with {failure_text(job.error, job.last_output)}"
     return f"{plural(job.crashes, 'worker')} died with it, as many as max-crashes allows"
+
+
+def _failure(job: Job) -> dict[str, str | None]:
+    return {"error": job.error, "last_output": job.last_output}
 
 
 def _span(ms: int) -> str:

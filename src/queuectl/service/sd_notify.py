@@ -45,7 +45,7 @@ class Notifier:
         match event:
             case events.JobStarted(claim, _) | events.JobAdopted(claim, _):
                 self._running.add(claim.token)
-            case events.JobEnded(claim, _, _):
+            case events.JobEnded(claim):
                 self._running.discard(claim.token)
                 self._done += 1
             case events.JobLost(claim):

@@ -47,7 +47,7 @@ def notification_job(alert: Alert, notification: Notification) -> NewJob:
 def alert_of(row: Row) -> Alert:
     """From the columns of `alert`."""
     found = Alert._make(row)
-    untold = tuple(Notification(id_, AlertEvent(word), value, at) for id_, word, value, at in json.loads(row[_UNTOLD]))
+    untold = tuple(Notification(id_, AlertEvent(word), *rest) for id_, word, *rest in json.loads(row[_UNTOLD]))
     found = found._replace(is_firing=bool(found.is_firing), is_paused=bool(found.is_paused))
     return found._replace(kind=Kind(found.kind), untold=untold)
 

@@ -303,7 +303,7 @@ class Worker:
         if self._output_sync is not None:
             self._output_sync.note(self._executor.tokens)
         for end, settlement in written.settled:
-            self._context.emit(events.JobEnded(end.claim, settlement, end.duration))
+            self._context.emit(events.JobEnded(end.claim, settlement, end.duration, end.last_output))
         for end in written.lost:
             self._context.emit(events.JobLost(end.claim))
         if any(end.claim.hooks for end, _ in written.settled):

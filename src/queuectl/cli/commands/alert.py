@@ -9,7 +9,7 @@ import click
 
 from queuectl.alerts import operations as use
 from queuectl.alerts.evaluator import AlertDelivery, Sent
-from queuectl.alerts.rules import Alert
+from queuectl.alerts.rules import Alert, notification_text
 from queuectl.cli.app import App
 from queuectl.cli.command import group, policy_option
 from queuectl.cli.completion import complete_alerts, complete_queues
@@ -196,7 +196,7 @@ def check(app: App, policy: str | None) -> Result:
             "name": one.alert.name,
             "state": one.notification.event.value,
             "value": one.alert.plain(one.notification.value),
-            "text": one.alert.describe(one.notification.value),
+            "text": notification_text(one.alert, one.notification),
             "job": one.notification.id if one.by_job else None,
             "error": None if one.error is None else {"code": one.error.code, "message": one.error.message},
         }
@@ -230,7 +230,7 @@ def _delivery(app: App, policy: str | None) -> AlertDelivery:
 
 
 def _sent_line(one: Sent) -> str:
-    line = f"{one.alert.name} {one.notification.event}: {one.alert.describe(one.notification.value)}"
+    line = f"{one.alert.name} {one.notification.event}: {notification_text(one.alert, one.notification)}"
     return escape_control(line if one.error is None else f"{line}; not delivered: {one.error.message}")
 
 

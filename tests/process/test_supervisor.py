@@ -652,6 +652,22 @@ def test_a_greater_capacity_starts_runs_that_wait(client: SupervisorClient, tmp_
         exit_of(client, answer.child)
 
 
+def test_output_is_collected_before_the_end_of_a_run_while_others_wait(
+    client: SupervisorClient, tmp_path: Path
+) -> None:
+    client.limit_runs(1)
+    log, go = tmp_path / "0.log", tmp_path / "go"
+    talking = request(shell(f"echo hello; {until(go)}"), log, place=0, token="token-0")
+    client.start([talking, request([b"/bin/true"], tmp_path / "1.log", place=1, token="token-1")])
+    (first,) = answers(client, 1)
+    wait_until(lambda: log.exists() and printed(log) == b"hello\n", what="its output")
+    go.touch()
+    (second,) = answers(client, 1)
+    for answer in (first, second):
+        assert isinstance(answer.child, Child)
+        exit_of(client, answer.child)
+
+
 def test_a_run_with_a_fixed_slot_does_not_wait(client: SupervisorClient, tmp_path: Path) -> None:
     client.limit_runs(0)
     log = tmp_path / "log"

@@ -11,6 +11,7 @@ import contextlib
 import os
 import resource
 import selectors
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -42,11 +43,13 @@ class RunOutput:
         "fd",
         "is_announced",
         "is_open",
+        "is_watched",
         "problem",
         "redactor",
         "retry_at",
         "tail",
         "token",
+        "watch_at",
         "writer",
     )
 
@@ -55,6 +58,8 @@ class RunOutput:
         self.fd = fd
         self.is_announced = False  # the worker knows where the output begins
         self.is_open = True
+        self.is_watched = False  # the selector reports that its pipe is readable
+        self.watch_at = 0.0
         self.writer = writer
         self.redactor = redactor
         self.dropped = 0  # bytes that could not be written and that the log does not mention yet
@@ -84,6 +89,7 @@ class OutputCollector:
         self._limit = limit
         self._clock = SystemClock()
         self._open: set[RunOutput] = set()
+        self._unwatched: deque[RunOutput] = deque()  # in this order
         self._max_descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def __bool__(self) -> bool:
@@ -98,10 +104,12 @@ class OutputCollector:
         secrets: Secrets = (),
         *,
         is_first: bool,
+        watch_at: float = 0.0,
         reader: int | None = None,
     ) -> tuple[RunOutput, int]:
         """Create the pipe of a run. Returns it with its writing end, which the caller closes. `head` returns the START marker, which
-        is written before the first byte of output. `reader`: a user that may read the log, and open the pipe. Raises OSError."""
+        is written before the first byte of output. `watch_at`: its output may wait until then, unless the run ends before; by then, call
+        `watch`. `reader`: a user that may read the log, and open the pipe. Raises OSError."""
         if 2 * len(self._open) + SPARE_DESCRIPTORS > self._max_descriptors:
             self._raise_limit()
         fd, out = os.pipe()
@@ -112,8 +120,28 @@ class OutputCollector:
         writer = LogWriter(log, head, is_first=is_first, limit=self._limit, reader=reader)
         output = RunOutput(token, fd, writer, _redactor(secrets))
         self._open.add(output)
-        self._selector.register(fd, selectors.EVENT_READ, output)
+        if watch_at:
+            output.watch_at = watch_at
+            self._unwatched.append(output)
+        else:
+            self._watch(output)
         return output, out
+
+    @property
+    def watch_at(self) -> float | None:
+        """When to call `watch`; None: not before another run starts."""
+        while self._unwatched and not self._unwatched[0].is_open:
+            self._unwatched.popleft()
+        return self._unwatched[0].watch_at if self._unwatched else None
+
+    def watch(self, now: float) -> None:
+        """Register the pipes of the runs whose output has waited long enough."""
+        while (at := self.watch_at) is not None and at <= now:
+            self._watch(self._unwatched.popleft())
+
+    def _watch(self, output: RunOutput) -> None:
+        self._selector.register(output.fd, selectors.EVENT_READ, output)
+        output.is_watched = True
 
     def set_limit(self, limit: int) -> None:
         """Limit the size of every log, from now on."""
@@ -159,7 +187,8 @@ class OutputCollector:
         if output.is_open:
             output.is_open = False
             self._flush_redactor(output)
-            self._selector.unregister(output.fd)
+            if output.is_watched:
+                self._selector.unregister(output.fd)
             os.close(output.fd)
             self._open.discard(output)
         output.writer.close()

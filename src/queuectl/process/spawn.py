@@ -95,36 +95,6 @@ class StartExpired(CannotSpawn):
     """It was not started, since its claim may belong to another worker by now."""
 
 
-class OwnEnvironment:
-    """The environment of this process, for commands that share most of theirs: Popen encodes every variable of an `environment` for every
-    command, which costs a tenth of a start."""
-
-    def __init__(self) -> None:
-        self._shared: Mapping[bytes, bytes] = {}
-        self._added: Mapping[bytes, bytes] = {}
-
-    def replace(self, shared: Mapping[bytes, bytes]) -> None:
-        self._shared, self._added = shared, {}
-        os.environb.clear()
-        os.environb.update(shared)
-
-    def extend(self, own: Mapping[bytes, bytes]) -> None:
-        """Have the shared variables and these, instead of those of the last call. Raises ValueError or OSError if that is not possible."""
-        for name in self._added.keys() - own.keys():
-            if name in self._shared:
-                os.environb[name] = self._shared[name]
-            else:
-                del os.environb[name]
-        last, self._added = self._added, own
-        try:
-            for name, value in own.items():
-                if last.get(name) != value:
-                    os.environb[name] = value
-        except (ValueError, OSError):
-            self.replace(self._shared)
-            raise
-
-
 def with_limits(setup: ChildSetup, limits: Mapping[str, int] | None) -> ChildSetup:
     if not limits:
         return setup
@@ -202,6 +172,8 @@ def _nice_words(setup: ChildSetup) -> list[bytes]:
 def _prelude(command: Command, *, is_remote: bool) -> bytes | None:
     """Shell commands to run before the program; None if there are none."""
     setup, parts = command.setup, list[str]()
+    if not (setup.limits or is_remote or setup.nice is not None):
+        return None
     for name, limits in _clamped(setup.limits):
         option, unit, _ = _LIMITS[name]
         soft, hard = (max(1, limit // unit) for limit in limits)

@@ -34,13 +34,14 @@ from queuectl.process.ipc import Channel, Disconnected, Message, decode, decode_
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
-from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, Command, OwnEnvironment, spawn
+from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, Command, spawn
 from queuectl.process.system import system
 
 NO_LIMIT: Final = 1 << 62  # until the worker sends one
 # While other runs wait, so that the worker has enough to do for now: several starts and exits in one message cost less.
 REPORT_WITHIN: Final = 0.008
 MAX_STARTS_PER_TURN: Final = 16
+WATCH_AFTER: Final = 0.02
 OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000
 _SLOT: Final = b"QUEUECTL_SLOT"
 _REFUSALS: Final = {"withdrawn": "its worker has withdrawn it", "expired": "its supervisor was stopped for too long"}
@@ -104,7 +105,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(wakeups, selectors.EVENT_READ)
         self._output = OutputCollector(self._selector, NO_LIMIT)
-        self._environment = OwnEnvironment()
+        self._environment: dict[bytes, bytes] = {}  # that most runs share
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self._runs: dict[str, SupervisedRun] = {}  # until their ends are recorded
         self._running: dict[int, SupervisedRun] = {}  # by PID
@@ -167,6 +168,8 @@ class Supervisor:
     def _wait(self) -> bool:
         """Until there is something to do. Returns whether the channel is ready."""
         is_ready = False
+        if self._output.watch_at is not None:
+            self._output.watch(self._clock.monotonic())
         for key, _ in self._selector.select(self._wait_time()):
             if key.data is not None:
                 self._output.collect(key.data)
@@ -185,6 +188,8 @@ class Supervisor:
         times = [self._unwritten[0].exited_at + JOURNAL_AFTER] if self._unwritten else []
         if self._news:
             times.append(self._report_at)
+        if self._output.watch_at is not None:
+            times.append(self._output.watch_at)
         return max(0.0, min(times) - self._clock.monotonic()) if times else None
 
     def _announce(self, output: RunOutput) -> None:
@@ -211,7 +216,7 @@ class Supervisor:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "environment":
-                self._environment.replace(decode_environment(message["variables"]))
+                self._environment = decode_environment(message["variables"])
             case "capacity":
                 self._capacity = message["runs"]
             case "start":
@@ -295,17 +300,11 @@ class Supervisor:
 
     def _spawn(self, request: Mapping[str, Any], slot: int, at: float) -> SupervisedRun:
         setup = _setup(request["setup"])
-        own, environment = {**decode_environment(request["env"]), _SLOT: b"%d" % slot}, None
-        if request["base"] is None:
-            try:
-                self._environment.extend(own)
-            except (ValueError, OSError) as exc:
-                raise CannotSpawn(f"its environment cannot be set: {exc}") from exc
-        else:
-            environment = {**decode_environment(request["base"]), **own}
+        base = self._environment if request["base"] is None else decode_environment(request["base"])
         command = Command(
             [decode(word) for word in request["argv"]],
-            environment,
+            # Not through our own environment: the C library never frees a value that was in it, and each run has its own token.
+            {**base, **decode_environment(request["env"]), _SLOT: b"%d" % slot},
             decode(request["cwd"]),
             program=None if request["program"] is None else decode(request["program"]),
             shell=None if request["shell"] is None else decode(request["shell"]),
@@ -320,6 +319,8 @@ class Supervisor:
                 partial(start_line, request["run"], worker=request["worker"], now_ms=self._clock.now_ms()),
                 secrets,
                 is_first=request["run"] == 1,
+                # While others wait for a slot, runs are brief: most have ended before their pipes need to be watched.
+                watch_at=at + WATCH_AFTER if self._queue else 0.0,
                 reader=reader,
             )
         except OSError as exc:

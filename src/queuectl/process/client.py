@@ -19,7 +19,7 @@ from queuectl.jobs.outcome import Exited, Signalled
 from queuectl.jobs.resources import NO_REPORT, ResourceReport, Usage
 from queuectl.process import tree
 from queuectl.process.adopted import AdoptedRuns, UnknownExit
-from queuectl.process.ipc import Channel, Disconnected, Message, encode, encode_environment
+from queuectl.process.ipc import Channel, Disconnected, Message
 from queuectl.process.model import Child, ProcessInfo
 from queuectl.process.spawn import NO_SETUP, CannotSpawn, ChildSetup, StartExpired, StartUnrecorded, StartWithdrawn
 from queuectl.process.system import IS_PORTABLE, PORTABLE_VARIABLE
@@ -443,23 +443,23 @@ class SupervisorClient:
     def _encoded(self, request: StartRequest) -> Message:
         if self._base is None:  # the first environment is that of most runs
             self._base = request.base
-            self._send({"op": "environment", "variables": encode_environment(request.base)})
+            self._send({"op": "environment", "variables": dict(request.base)})
         setup = request.setup
         return {
             "token": request.token,
             "place": request.place,
-            "argv": [encode(word) for word in request.argv],
-            "program": None if request.program is None else encode(request.program),
-            "shell": None if request.shell is None else encode(request.shell),
-            "cwd": request.cwd,
-            "base": None if request.base is self._base else encode_environment(request.base),
-            "env": encode_environment(request.env),
+            "argv": [*request.argv],
+            "program": request.program,
+            "shell": request.shell,
+            "cwd": request.cwd.encode("utf-8", "surrogateescape"),
+            "base": None if request.base is self._base else dict(request.base),
+            "env": dict(request.env),
             "log": request.log,
             "worker": request.worker,
             "run": request.run,
             "slot": request.slot,
             "start_by": request.start_by,
-            "secrets": [(name, encode(value)) for name, value in request.secrets],
+            "secrets": [*request.secrets],
             "setup": None if setup == NO_SETUP else {**setup._asdict(), "limits": dict(setup.limits)},
         }
 

@@ -1,7 +1,8 @@
-"""Messages between a worker and its supervisor: one JSON object a line, over a socket pair.
+"""Messages between a worker and its supervisor: dictionaries of plain values, each behind its length, over a socket pair.
 
 Neither end ever blocks: a supervisor that is stopped or stuck must not stop its worker. What the socket does not take is kept and sent
-when it becomes writable. Bytes travel as text with surrogates, as in `os.fsdecode`.
+when it becomes writable. Both ends run the same interpreter, and nothing else can write to the socket: so `marshal` will do, which takes bytes
+as they are. With JSON a job cost 15 µs more.
 
 Runs are named by the tokens of their claims. To the supervisor:
 
@@ -22,15 +23,14 @@ To the worker, all in one object: `started`, `leaders` (first processes that hav
 from __future__ import annotations
 
 import contextlib
-import json
+import marshal
 import os
 import select
 import socket
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _READ_SIZE: Final = 1 << 18
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_LENGTH_BYTES: Final = 4
 
 Message = dict[str, Any]
 
@@ -85,7 +85,8 @@ class Channel:
         return bool(self._outgoing)
 
     def send(self, message: Message) -> None:
-        self._outgoing += _ENCODER.encode(message).encode() + b"\n"
+        data = marshal.dumps(message)
+        self._outgoing += len(data).to_bytes(_LENGTH_BYTES, "big") + data
         self.flush()
 
     def flush(self) -> None:
@@ -112,11 +113,21 @@ class Channel:
             pass
         except OSError as exc:
             raise Disconnected from exc
-        *lines, rest = self._incoming.split(b"\n") if b"\n" in self._incoming else [self._incoming]
-        self._incoming = rest
-        messages = [json.loads(line) for line in lines if line]
+        messages = self._parse()
         if not is_open and not messages:
             raise Disconnected
+        return messages
+
+    def _parse(self) -> list[Message]:
+        """Take the complete messages out of what has come."""
+        messages, at, data = [], 0, self._incoming
+        while (begin := at + _LENGTH_BYTES) <= len(data):
+            end = begin + int.from_bytes(data[at:begin], "big")
+            if end > len(data):
+                break
+            messages.append(marshal.loads(data[begin:end]))  # noqa: S302 - from the other half of this program
+            at = end
+        del data[:at]
         return messages
 
     def wait(self, seconds: float) -> bool:
@@ -124,20 +135,3 @@ class Channel:
         watch = select.poll()
         watch.register(self._socket, select.POLLIN)
         return bool(watch.poll(seconds * 1000))
-
-
-def encode(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def decode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
-
-
-def encode_environment(variables: Mapping[bytes, bytes]) -> list[str]:
-    return [encode(name + b"=" + value) for name, value in variables.items()]
-
-
-def decode_environment(words: Iterable[str]) -> dict[bytes, bytes]:
-    pairs = (decode(word).partition(b"=") for word in words)
-    return {name: value for name, _, value in pairs}

@@ -30,7 +30,7 @@ from queuectl.jobs.resources import ResourceReport, Usage
 from queuectl.logs.markers import end_line, start_line
 from queuectl.process import tree
 from queuectl.process.cgroups import CgroupPool, Group
-from queuectl.process.ipc import Channel, Disconnected, Message, decode, decode_environment
+from queuectl.process.ipc import Channel, Disconnected, Message
 from queuectl.process.journal import Exit, Journal, Record
 from queuectl.process.model import Child
 from queuectl.process.output import OutputCollector, RunOutput
@@ -216,7 +216,7 @@ class Supervisor:
     def _handle(self, message: Message) -> None:
         match message["op"]:
             case "environment":
-                self._environment = decode_environment(message["variables"])
+                self._environment = message["variables"]
             case "capacity":
                 self._capacity = message["runs"]
             case "start":
@@ -300,24 +300,23 @@ class Supervisor:
 
     def _spawn(self, request: Mapping[str, Any], slot: int, at: float) -> SupervisedRun:
         setup = _setup(request["setup"])
-        base = self._environment if request["base"] is None else decode_environment(request["base"])
+        base = self._environment if request["base"] is None else request["base"]
         command = Command(
-            [decode(word) for word in request["argv"]],
+            request["argv"],
             # Not through our own environment: the C library never frees a value that was in it, and each run has its own token.
-            {**base, **decode_environment(request["env"]), _SLOT: b"%d" % slot},
-            decode(request["cwd"]),
-            program=None if request["program"] is None else decode(request["program"]),
-            shell=None if request["shell"] is None else decode(request["shell"]),
+            {**base, **request["env"], _SLOT: b"%d" % slot},
+            request["cwd"],
+            program=request["program"],
+            shell=request["shell"],
             setup=setup,
         )
-        secrets = [(name, decode(value)) for name, value in request["secrets"]]
         reader = None if setup.user is None else setup.user[0]
         try:
             output, out = self._output.open(
                 request["token"],
                 request["log"],
                 partial(start_line, request["run"], worker=request["worker"], now_ms=self._clock.now_ms()),
-                secrets,
+                request["secrets"],
                 is_first=request["run"] == 1,
                 # While others wait for a slot, runs are brief: most have ended before their pipes need to be watched.
                 watch_at=at + WATCH_AFTER if self._queue else 0.0,

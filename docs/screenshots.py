@@ -31,27 +31,53 @@ from queuectl.tui.app import Top
 IMAGES = Path(__file__).parent / "images"
 TOKEN = "token-of-screenshots"
 SHOWN_HOME = "/home/ada/.queuectl"
-CHART_SECONDS = 130  # a bar of a chart is a minute
+CHART_SECONDS = 240  # a bar of a chart is a minute
 SVG_FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 THEMES: dict[str, TerminalTheme] = {"light": DEFAULT_TERMINAL_THEME, "dark": DIMMED_MONOKAI}
 
-# Programs of the jobs: each takes this many seconds and fails one time in so often (0: never).
+# Pictures of the dashboard: name, path and look.
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1440, "height": 900}
+PAGES = (
+    ("dashboard-light", "/", "light", DESKTOP),
+    ("dashboard-dark", "/", "dark", DESKTOP),
+    ("dashboard-phone", "/", "light", PHONE),
+    ("jobs-light", "/jobs", "light", DESKTOP),
+    ("jobs-dark", "/jobs", "dark", DESKTOP),
+    ("jobs-phone", "/jobs", "dark", PHONE),
+    ("job-light", "/jobs/train", "light", DESKTOP),
+    ("job-dark", "/jobs/train", "dark", DESKTOP),
+    ("job-phone", "/jobs/train", "light", PHONE),
+    ("dead-light", "/dlq", "light", DESKTOP),
+    ("queues-light", "/queues", "light", DESKTOP),
+    ("queues-dark", "/queues", "dark", DESKTOP),
+    ("batch-light", "/batches/thumbnails", "light", DESKTOP),
+    ("schedules-dark", "/cron", "dark", DESKTOP),
+)
+
+# Programs of the jobs, as the end of a shell script.
 PROGRAMS = {
-    "make": (0, 0),
-    "send-mail": (0.3, 0),
-    "index": (0.1, 0),
-    "convert": (1.5, 0),
-    "report": (4, 3),
-    "train": (600, 0),
+    "make": "true",
+    "send-mail": "sleep 0.3; [ $(($$ % 40)) -gt 0 ] || { echo 'smtp: connection to mx2.example.org timed out' >&2; exit 75; }",
+    "index": "sleep 0.1",
+    "convert": "sleep 1.5; [ $(($$ % 29)) -gt 0 ] || { echo 'convert: no decode delegate for this image format' >&2; exit 1; }",
+    "report": "sleep 4; [ $(($$ % 3)) -gt 0 ] || { echo 'psycopg.OperationalError: connection timeout expired' >&2; exit 2; }",
+    "train": """
+for epoch in $(seq 40); do
+  printf '\\033[1mepoch %s\\033[0m\\n' "$epoch"
+  for step in $(seq 20); do printf '\\r  step %s/20' "$step"; sleep 0.4; done
+  printf '\\r  \\033[32mloss 0.%s\\033[0m  accuracy 0.%s\\n' "$((900 - epoch * 20))" "$((500 + epoch * 11))"
+done""",
 }
 SEED = (
     "queuectl queue set mail --rate 60/m",
     "queuectl queue set reports --concurrency 1 --timeout 30s",
     "queuectl queue pause newsletter",
     "queuectl enqueue --queue newsletter 'send-mail --to everyone'",
-    "queuectl enqueue --id train --queue gpu 'train --epochs 40'",
+    "queuectl enqueue --id prepare --queue gpu --tag model 'make dataset'",
+    "queuectl enqueue --id train --queue gpu --tag model --after prepare --timeout 6h 'train --epochs 40'",
     "queuectl enqueue --id publish --after train 'make publish'",
-    "queuectl enqueue --array 1-600%3 --batch thumbnails --queue images 'convert image-$QUEUECTL_ARRAY_INDEX.png'",
+    "queuectl enqueue --array 1-600%3 --batch thumbnails --queue images --max-attempts 1 'convert image-$QUEUECTL_ARRAY_INDEX.png'",
     "queuectl enqueue --id import --max-attempts 1 'echo no such table >&2; exit 4'",
     "queuectl enqueue --id backup --delay 5h './backup.sh --all'",
     "queuectl cron add nightly '0 2 * * *' 'make backup'",
@@ -78,10 +104,9 @@ def demonstration() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="queuectl-screenshots-"))
     tools = folder / "bin"
     tools.mkdir()
-    for name, (seconds, failures) in PROGRAMS.items():
+    for name, script in PROGRAMS.items():
         program = tools / name
-        fails = f"[ $(($$ % {failures})) -gt 0 ]" if failures else "true"
-        program.write_text(f'#!/bin/sh\necho "{name} $*"; sleep {seconds}; {fails}\n')
+        program.write_text(f'#!/bin/sh\necho "{name} $*"; {script.strip()}\n')
         program.chmod(0o755)
     try:
         yield folder
@@ -178,10 +203,10 @@ async def top(folder: Path) -> None:
 
 
 def dashboard(browser: Browser, url: str, folder: Path) -> None:
-    for look in ("light", "dark"):
-        context = browser.new_context(color_scheme=look, viewport={"width": 1280, "height": 860})
+    for name, path, look, size in PAGES:
+        context = browser.new_context(color_scheme=look, viewport=size)
         page = context.new_page()
-        page.goto(f"{url}?token={TOKEN}")
+        page.goto(f"{url.rstrip('/')}{path}?token={TOKEN}")
         page.wait_for_timeout(1500)
         page.evaluate(
             """([from, to]) => {
@@ -190,7 +215,7 @@ def dashboard(browser: Browser, url: str, folder: Path) -> None:
             }""",
             [str(folder / "home"), SHOWN_HOME],
         )
-        page.screenshot(path=IMAGES / f"dashboard-{look}.png")
+        page.screenshot(path=IMAGES / f"{name}.png")
         context.close()
 
 

@@ -77,7 +77,6 @@ export function togglePause() {
 function show(state) {
   const button = document.querySelector("[data-live-switch]");
   button.dataset.state = state;
-  button.setAttribute("aria-pressed", String(!isPaused));
   button.title = isPaused ? "Resume live updates" : "Pause live updates";
   button.querySelector("[data-live-label]").textContent = LABELS[state];
 }

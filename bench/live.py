@@ -1,4 +1,4 @@
-"""Frame times of an open dashboard page while a database of a million jobs changes 1,000 times a second."""
+"""Frame times and transfer of an open dashboard page while a database of a million jobs changes 1,000 times a second."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from _million import filled
 JOBS, A_SECOND, SECONDS = 1_000_000, 1_000, 15
 PAGES = ("/", "/jobs", "/queues")
 TARGET = 100.0  # ms between two frames: a longer delay is visible
+MAX_KB = 10.0  # a second, of compressed responses
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
 # Ten jobs at a time, a hundred times a second, while stdin is open.
@@ -65,27 +66,35 @@ def live(lab: Lab) -> Report:
     home = lab.new_home()
     filled(home, JOBS).close()
     report = Report(f"an open page, {JOBS:,} jobs, {A_SECOND:,} changes a second")
-    report.row("", "longest", "99 of 100", "changed", "written")
-    slowest = 0.0
+    report.row("", "longest", "99 of 100", "changed", "written", "transferred")
+    slowest = heaviest = 0.0
     words = [*lab.queuectl, "dashboard", "--json", "--port", "0"]
     with serving(lab, words, home=home) as (port, token), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         page = browser.new_page()
+        received: list[float] = []  # events are not among them: their responses do not end
+        devtools = page.context.new_cdp_session(page)
+        devtools.send("Network.enable")
+        devtools.on("Network.loadingFinished", lambda event: received.append(event["encodedDataLength"]))
         page.goto("about:blank")
         for path in ("about:blank", *PAGES):
             if path != "about:blank":
                 page.goto(f"http://127.0.0.1:{port}/?token={token}")
                 page.goto(f"http://127.0.0.1:{port}{path}")
             before = _enqueued(lab, home)
+            received.clear()
             with writing(lab, home):
                 longest, most, changes = page.evaluate(WATCH, SECONDS)
             rate = (_enqueued(lab, home) - before) / SECONDS
-            report.row(path, f"{longest:.0f} ms", f"{most:.0f} ms", f"{changes} times", f"{rate:,.0f}/s")
+            kilobytes = sum(received) / SECONDS / 1000
+            row = (f"{longest:.0f} ms", f"{most:.0f} ms", f"{changes} times", f"{rate:,.0f}/s", f"{kilobytes:.1f} KB/s")
+            report.row(path, *row)
             if path != "about:blank":
                 assert changes, f"{path} did not follow"
-                slowest = max(slowest, most)
+                slowest, heaviest = max(slowest, most), max(heaviest, kilobytes)
         browser.close()
     report.figure(Figure("between two frames, 99 of 100, the slowest page", slowest, TARGET, unit=" ms"))
+    report.figure(Figure("transferred to a watched page, the heaviest page", heaviest, MAX_KB, unit=" KB/s"))
     return report
 
 

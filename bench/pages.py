@@ -19,6 +19,7 @@ TARGET = 150.0
 PAGES = (
     "/",
     "/?span=day",
+    "/?span=week&queue=mail",
     "/jobs",
     "/jobs?state=completed",
     "/jobs?state=pending&queue=mail",
@@ -32,6 +33,9 @@ PAGES = (
     "/dlq",
     "/cron",
     "/settings",
+    "/batches",
+    "/alerts",
+    "/audit",
 )
 # These read all matching jobs. They are shown, but have no target.
 LOOK_AT_ALL = ("/jobs?match=nothing-has-this", "/act?action=cancel&all=1&match=nothing-has-this")

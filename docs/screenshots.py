@@ -209,11 +209,14 @@ def dashboard(browser: Browser, url: str, folder: Path) -> None:
         page.goto(f"{url.rstrip('/')}{path}?token={TOKEN}")
         page.wait_for_timeout(1500)
         page.evaluate(
-            """([from, to]) => {
+            """([home, shown, folder]) => {
                 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-                while (walker.nextNode()) walker.currentNode.data = walker.currentNode.data.replaceAll(from, to)
+                while (walker.nextNode()) {
+                    const text = walker.currentNode
+                    text.data = text.data.replaceAll(home, shown).replaceAll(folder, "/home/ada")
+                }
             }""",
-            [str(folder / "home"), SHOWN_HOME],
+            [str(folder / "home"), SHOWN_HOME, str(folder)],
         )
         page.screenshot(path=IMAGES / f"{name}.png")
         context.close()

@@ -16,7 +16,7 @@ from queuectl.web.pages.render import exact, number, short, span
 WIDTH: Final = 600
 HEIGHT: Final = 120
 GAP: Final = 0.2  # of the width of a bar
-MIN_BARS: Final = 15  # so that a new database has no chart of one bar
+MIN_BARS: Final = 10  # so that a new database has no chart of one bar
 
 PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 RESULTS: Final = ("completed", "failed", "dead")  # failed: and retried
@@ -112,15 +112,15 @@ def time_scale(values: Sequence[float]) -> Scale:
     first = max((index for index, step in enumerate(TIME_STEPS) if step <= least), default=0)
     last = min((index for index, step in enumerate(TIME_STEPS) if step >= most), default=len(TIME_STEPS) - 1)
     last = max(last, first + 1)
+    every = math.ceil((last - first) / MAX_Y_STEPS)
+    first = max(0, last - every * math.ceil((last - first) / every))  # with a label
     low, high = math.log(TIME_STEPS[first]), math.log(TIME_STEPS[last])
 
     def y(value: float) -> float:
         share = (math.log(max(value, 0.001)) - low) / (high - low)
         return rounded(HEIGHT * (1 - min(1.0, max(0.0, share))))
 
-    every = math.ceil((last - first) / MAX_Y_STEPS)
-    shown = range(last, first - 1, -every)  # from the top, whose label is the most useful
-    return Scale([Tick(y(TIME_STEPS[index]), span(TIME_STEPS[index])) for index in shown], y)
+    return Scale([Tick(y(step), span(step)) for step in TIME_STEPS[last : first - 1 if first else None : -every]], y)
 
 
 def clock_ticks(begin_ms: int, end_ms: int) -> list[Tick]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from queuectl.store_threads import WebSession
-from queuectl.web.pages import actions
+from queuectl.web.pages import actions, cron, queues
 from queuectl.web.pages.render import Fields, PageRequest, Pairs
 from tests.factories import NO_POLICY
 
@@ -43,3 +44,14 @@ def test_a_preview_counts_and_lists_the_affected_jobs(home: Path, action: str, m
         said = actions.preview(session, PageRequest({}, query, Fields(), may_change=True, url="/act")).values
         assert [job.id for job in said["first"]] == meant
         assert (said["count"], said["others"]) == (len(meant), 3 - len(meant))
+
+
+@pytest.mark.parametrize("page", [queues, cron], ids=["queue", "schedule"])
+def test_a_second_pause_has_no_undo(home: Path, page: ModuleType) -> None:
+    with WebSession(home, gate=NO_POLICY) as session:
+        session.schedules.add("x", "0 2 * * *", tz="UTC", command="true")
+        ask = PageRequest({"name": "x"}, Fields(), Fields([("confirmed", "1")]), may_change=True, url="/")
+        first, second = (page.set_paused(session, ask, paused=True) for _ in range(2))
+        assert second.text.endswith("x is already paused")
+        assert second.undo is None
+        assert first.undo(session).text.endswith("x resumed")

@@ -58,6 +58,22 @@ def test_a_purge_asks_first_without_script(visit: Visit, site: Site) -> None:
     assert page.url.startswith(f"{site.url}/dlq")
 
 
+def test_a_group_of_dead_jobs_opens_as_a_list_with_its_own_actions_without_script(visit: Visit, site: Site) -> None:
+    for name, said in (("g1", "cannot open /srv/1.png"), ("g2", "cannot open /srv/2.png"), ("other", "no space left")):
+        command = f"echo {said}; test -e {site.queuectl.home}/go || exit 46"
+        site.queuectl("enqueue", "--id", name, "--max-retries", "0", "--queue", "groups", command, check=0)
+    site.queuectl("wait", "g1", "g2", "other", timeout=30)
+    page = visit("/dlq", script=False)
+    page.get_by_role("link", name="exit code 46 · cannot open").click()
+    expect(page.locator("table.rows tbody tr")).to_have_count(2)
+    expect(page.get_by_role("list", name="Filters")).to_contain_text("failed like exit code 46: cannot open /srv/")
+    page.get_by_label("Select all matching").check()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("button", name="Remove 2 jobs").click()
+    expect(page.locator("#notice")).to_contain_text("2 jobs removed")
+    assert [one["id"] for one in site.queuectl("list", "--queue", "groups", "--json", check=0).json] == ["other"]
+
+
 def test_a_cancellation_that_is_not_confirmed_leads_back_to_the_job_without_script(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "kept", "--delay", "1h", "true", check=0)
     page = visit("/jobs/kept", script=False)

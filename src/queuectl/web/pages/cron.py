@@ -73,6 +73,9 @@ def remove(session: WebSession, ask: PageRequest) -> View | Notice:
 
 def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> Notice:
     name = ask.param("name")
+    if use.show(session.reads, name).schedule.is_paused is paused:
+        # An undo would revert an earlier action.
+        return done(f"Schedule {name} is already {'paused' if paused else 'running'}")
     return _set_paused(name, paused, session)._replace(undo=partial(_set_paused, name, not paused))
 
 

@@ -16,7 +16,7 @@ PAGES = (
     "/?span=week",
     "/jobs",
     "/jobs?state=dead&sort=finished&queue=a",
-    "/jobs?match=exit&since=1h",
+    "/jobs?q=exit+error:code+-tag:none&since=1h",
     "/jobs/child",
 )
 PAGES += ("/act?action=retry&all=1&match=exit", "/enqueue", "/queues", "/workers", "/dlq", "/cron", "/settings")

@@ -83,7 +83,9 @@ def test_paused_updates_stay_paused_until_they_are_resumed(visit: Visit, site: S
 
 def test_rows_are_low_and_targets_are_large_enough(visit: Visit) -> None:
     page = visit("/")
-    rows = page.evaluate("() => [...document.querySelectorAll('#queues tbody tr, #workers tbody tr, #running tbody tr')].map((one) => one.offsetHeight)")
+    rows = page.evaluate(
+        "() => [...document.querySelectorAll('#queues tbody tr, #workers tbody tr, #running tbody tr')].map((one) => one.offsetHeight)"
+    )
     assert rows
     assert max(rows) <= 36
     small = page.evaluate("""() => [...document.querySelectorAll('header a, header button, header input, nav a, .head a, td a, tbody th a, footer a, footer button')]

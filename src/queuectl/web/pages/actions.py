@@ -260,18 +260,26 @@ def _able(where: Filter, verb: Verb) -> Filter | None:
 
 
 def _all(reads: Reads, where: Filter, verb: Verb) -> Preview:
-    wanted = where.states or frozenset(State)
-    counts = {state: reads.count(where._replace(states=frozenset({state}))) for state in State if state in wanted}
     able = _able(where, verb)
     if able is None:
-        return Preview({}, sum(counts.values()), [])
+        return Preview({}, reads.count(where), [])
+    if where.is_scan:  # one scan instead of one per state
+        return _choose(reads, reads.choose(where), verb)
+    wanted = where.states or frozenset(State)
+    counts = {state: reads.count(where._replace(states=frozenset({state}))) for state in State if state in wanted}
     if verb.is_selective:  # the counters do not have their number
-        chosen = [job for job in reads.choose(able) if verb.action.wants(job)]
-        first = list(find_jobs(reads, [job.id for job in chosen[: -PREVIEW_SIZE - 1 : -1]]).values())
-        return _count_preview(chosen, first, sum(counts.values()))
+        return _choose(reads, reads.choose(able), verb, of=sum(counts.values()))
     can = {state: count for state, count in counts.items() if state in verb.action.able}
-    first = list(reads.jobs(able, descending=True, limit=PREVIEW_SIZE))
+    # State by state: the latest jobs of several states at once would have to be sorted.
+    latest = [job for state in can for job in reads.jobs(where._replace(states=frozenset({state})), limit=PREVIEW_SIZE)]
+    first = sorted(latest, key=lambda job: job.seq, reverse=True)[:PREVIEW_SIZE]
     return Preview(can, sum(counts.values()) - sum(can.values()), first)
+
+
+def _choose(reads: Reads, jobs: Sequence[Chosen], verb: Verb, *, of: int | None = None) -> Preview:
+    chosen = [job for job in jobs if job.state in verb.action.able and verb.action.wants(job)]
+    first = list(find_jobs(reads, [job.id for job in chosen[: -PREVIEW_SIZE - 1 : -1]]).values())
+    return _count_preview(chosen, first, len(jobs) if of is None else of)
 
 
 def _named(reads: Reads, ids: tuple[str, ...], verb: Verb) -> Preview:

@@ -65,6 +65,8 @@ def page(
     """
     start = None if cursor is None else parse_cursor(cursor, sort, descending=descending)
     check_sortable(store, where, sort, most=most_sorted)
+    if where.is_tallied and not store.count(where):
+        return Page([], None, total=0 if counts else None, total_is_exact=counts)
     search = _Search(store, where, sort, descending, monotonic() + seconds, monotonic)
     found = _previous_page(search, start, limit) if start is not None and start.backward else None
     if found is None:

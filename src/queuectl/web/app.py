@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,7 +26,7 @@ from queuectl.web.api.operation import ApiRequest, Created, Operation, describe,
 from queuectl.web.api.streams import Feed
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
 from queuectl.web.middleware import CompressionMiddleware, ErrorMiddleware, parse_body, read_json_body
-from queuectl.web.pages.render import open_templates
+from queuectl.web.pages import api
 from queuectl.web.pages.routes import Pages
 from queuectl.web.schemas import COMPONENTS
 
@@ -75,7 +75,7 @@ def make_app(pools: StorePools, auth: AuthConfig, feed: Feed) -> ASGIApp:
         routes=[
             *(_route(operation, pools, feed) for operation in OPERATIONS),
             Route(f"{ROOT}/openapi.json", _document),
-            Route(f"{ROOT}/docs", _docs_page),
+            Route(f"{ROOT}/docs", pages.page(partial(api.show, document=_json())), methods=["GET"]),
             Route("/metrics", prometheus),
             Route("/healthz", health),
             *pages.routes(),
@@ -186,19 +186,9 @@ def document() -> dict[str, Any]:
 
 
 async def _document(_: Request) -> Response:
-    return Response(json.dumps(document()), media_type="application/json")
-
-
-async def _docs_page(_: Request) -> Response:
-    return HTMLResponse(_docs())
+    return Response(_json(), media_type="application/json")
 
 
 @cache
-def _docs() -> str:
-    described = document()
-    tags: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
-    for path, methods in described["paths"].items():
-        for method, about in methods.items():
-            tags.setdefault(about["tags"][0], []).append((method.upper(), path, about))
-    to_json = partial(json.dumps, indent=2)
-    return open_templates().get_template("api.html").render(document=described, tags=tags, to_json=to_json)
+def _json() -> str:
+    return json.dumps(document())

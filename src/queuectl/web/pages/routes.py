@@ -108,12 +108,12 @@ class Pages:
             Route("/login", self.login, methods=["POST"]),
             Route("/logout", self.logout, methods=["POST"]),
             Route("/undo/{notice}", self.undo, methods=["POST"]),
-            *(Route(path, self._page(show), methods=["GET"]) for path, show in PAGES.items()),
+            *(Route(path, self.page(show), methods=["GET"]) for path, show in PAGES.items()),
             *(Route(path, self._change(do), methods=["POST"]) for path, do in CHANGES.items()),
             Mount("/static", _Static(directory=os.path.join(_HERE, "static"))),
         ]
 
-    def _page(self, show: Handler) -> Callable[[Request], Any]:
+    def page(self, show: Handler) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             ask = await read_request(request)
             notice = request.query_params.get("notice")

@@ -2,7 +2,7 @@
 
 No index finds a text in commands or errors, or the jobs of a queue or worker. An index of texts would have to be written with every job,
 for lists that are rarely used, so these lists read the jobs of their states in order, window by window. A page ends when
-it is full or after SEARCH_SECONDS; its cursor continues there.
+it is full or after SEARCH_SECONDS; its cursor continues there (ADR 55).
 """
 
 from __future__ import annotations

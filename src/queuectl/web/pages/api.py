@@ -23,6 +23,7 @@ _QUERIES: Final = {
     "wait_for_jobs": "id=last&timeout=10s",
     "wait_for_job": "timeout=10s",
     "show_logs": "tail=20",
+    "search_log": "text=error",
     "export_jobs": "state=completed&history=true",
     "history": "span=hour&since=1d",
     "list_audit": "since=1d&limit=20",

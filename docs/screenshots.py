@@ -191,7 +191,7 @@ async def top(folder: Path) -> None:
     for look, theme in THEMES.items():
         app = Top(str(folder / "home"), None)
         try:
-            async with app.run_test(size=(104, 32)) as pilot:
+            async with app.run_test(size=(120, 38)) as pilot:
                 for _ in range(20):
                     await pilot.pause(0.1)
                 themed = partialmethod(Console.export_svg, theme=theme)

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.needs import FULL
 from tests.program import COMMAND, Program, WorkerProcess
 from tests.terminal import Terminal
 from tests.wait import wait_until
@@ -152,3 +154,23 @@ def test_on_a_terminal_a_queue_is_paused_only_after_a_question(queuectl: Program
     assert queuectl("queue", "list", "--json", check=0).json[0]["paused"] is True
     terminal.type("q")
     assert terminal.end() == 0
+
+
+@pytest.mark.skipif(not FULL, reason="draws many screens")
+@pytest.mark.timeout(120)
+def test_a_terminal_that_vanishes_while_it_accepts_no_output_ends_top(queuectl: Program, home: Path) -> None:
+    queuectl("enqueue", "--array", "1-200", "true", check=0)
+    terminal = Terminal(home, "top", columns=400)
+    terminal.wait_for("pending 200")
+    used = 0.0
+
+    def is_blocked() -> bool:
+        """More output than the terminal buffers, and nothing reads it: top waits until it can write."""
+        nonlocal used
+        terminal.type("21")
+        before, used = used, sum(psutil.Process(terminal.process.pid).cpu_times()[:2])
+        return used == before
+
+    wait_until(is_blocked, every=0.5, timeout=60, what="top to wait for its terminal")
+    terminal.close()
+    terminal.process.wait(timeout=20)

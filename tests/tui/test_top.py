@@ -18,6 +18,7 @@ from queuectl.jobs.states import State
 from queuectl.paths import store_file
 from queuectl.store.sqlite.store import SqliteStore
 from queuectl.text import WEBHOOK_QUEUE
+from queuectl.tui.app import TerminalFile
 from queuectl.tui.job_screen import JobScreen
 from queuectl.tui.log_pane import LogPane
 from queuectl.tui.screens import Confirm, Help, Menu, Prompt
@@ -215,6 +216,20 @@ def test_a_line_that_is_typed_is_enqueued(home: Path) -> None:
     play(scene)
     with Queue(home) as queue:
         assert [job.command for job in queue.jobs()] == ["echo hi"]
+
+
+def test_output_to_a_terminal_that_has_vanished_is_dropped() -> None:
+    # An error would end the thread that writes, and the event loop would then wait for it forever.
+    master, slave = os.openpty()
+    terminal = os.fdopen(slave, "w")
+    os.close(master)
+    with pytest.raises(OSError, match="Input/output error"):
+        print("lost", file=terminal, flush=True)
+    file = TerminalFile(terminal)
+    file.write("dropped")
+    file.flush()
+    with pytest.raises(OSError, match="Input/output error"):
+        terminal.close()
 
 
 def test_help_names_the_keys(home: Path) -> None:

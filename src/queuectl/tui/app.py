@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Container, Horizontal, Vertical
+from textual.driver import Driver
 from textual.filter import NoColor
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer, Static
@@ -38,7 +39,8 @@ T = TypeVar("T")
 STDIN: Final = 0
 POLL_SECONDS: Final = 0.25  # between checks for changes
 REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
-REST_FACTOR: Final = 5  # pause this many times the duration of a refresh, so that it does not slow down workers
+REST_FACTOR: Final = 20  # pause this many times the duration of a refresh, so that it does not slow down workers,
+MAX_REST_SECONDS: Final = 5.0  # but not longer
 PREVIEW_SECONDS: Final = 0.1  # after the last move of the cursor
 PREVIEW_BYTES: Final = 16_384  # of a log
 # Terminals that are large enough for a preview of the log, beside or below the list.
@@ -63,11 +65,40 @@ Press n to enqueue a command, or type in another terminal:
     queuectl worker start"""
 
 
+class TerminalFile:
+    """The terminal, as a file that ignores errors.
+
+    The thread of textual that writes to it ends with the first error, when the terminal has vanished. Its queue is then never
+    emptied, and the event loop waits for space in it forever, so it can neither see that the terminal is gone nor handle a signal.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        try:
+            return self._file.write(text)
+        except OSError:
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError:
+            pass  # `Top` ends at its next check of the terminal
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        return self._file.isatty()
+
+
 class Top(App[None]):
     CSS_PATH = "top.tcss"
     TITLE = "queuectl top"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (64, "-wide"), (BESIDE_COLUMNS, "-beside")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (15, "-short"), (28, "-middle"), (36, "-tall")]  # noqa: RUF012
     BINDINGS = [  # noqa: RUF012 - as textual declares it
         Binding("n", "enqueue", "new"),
@@ -136,6 +167,17 @@ class Top(App[None]):
         self._tables["jobs"].focus()
         self.run_worker(self._watch(), group="watch")
 
+    def get_driver_class(self) -> type[Driver]:
+        base: Any = super().get_driver_class()
+
+        class PatientDriver(base):  # type: ignore[misc] # the class depends on the platform
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                super().__init__(*args, **kwargs)
+                self._file: Any
+                self._file = TerminalFile(self._file)
+
+        return PatientDriver
+
     def on_resize(self) -> None:
         self.call_after_refresh(self._show)
 
@@ -161,7 +203,8 @@ class Top(App[None]):
                 if self._is_behind or ((is_due or began >= due_at) and began >= rest_until):
                     await self.refresh_all()
                     ended, is_due = self._clock.monotonic(), False
-                    due_at, rest_until = ended + REFRESH_SECONDS, ended + REST_FACTOR * (ended - began)
+                    due_at = ended + REFRESH_SECONDS
+                    rest_until = ended + min(MAX_REST_SECONDS, REST_FACTOR * (ended - began))
                 self._show_problem(None)
             except Cancelled:
                 return
@@ -409,7 +452,6 @@ class Top(App[None]):
         main, size = self.screen_stack[0], self.screen_stack[0].size
         has_space = size.width >= BESIDE_COLUMNS or size.height >= BELOW_ROWS or main.has_class("-preview")
         has_content = self.tab in self._lists or self.tab == "schedules"
-        main.set_class(size.width >= BESIDE_COLUMNS, "-beside")
         self._preview.display = (
             has_space and has_content and self._preview_mode != "none" and not main.has_class("-low")
         )

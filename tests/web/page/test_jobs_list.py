@@ -22,7 +22,7 @@ def http(site: Site) -> Iterator[httpx.Client]:
 
 def headers_of(page: str) -> list[str]:
     found = re.findall(r'<th scope="col" class="c-\w+"[^>]*>(.*?)</th>', page)
-    return [re.sub(r"<[^>]*>", "", text).strip() for text in found]
+    return [re.sub(r"<[^>]*>|[↓↑]", "", text).strip() for text in found]
 
 
 def rows_of(page: str) -> list[str]:
@@ -68,6 +68,8 @@ class TestColumns:
         assert {"Error", "Attempts", "Next retry"} <= set(found["failed"])
         assert {"Duration", "Finished"} <= set(found["completed"])
         assert {"Error", "Died"} <= set(found["dead"])
+        dead = http.get("/jobs?state=dead").text  # the job that died last is the first
+        assert 'class="c-finished" aria-sort="descending"' in dead
 
     def test_a_row_has_the_sub_state_the_error_with_the_last_output_and_the_array_index(
         self, http: httpx.Client

@@ -105,7 +105,7 @@ class Header(NamedTuple):
 
 def show(session: WebSession, ask: PageRequest) -> View:
     reads, chosen = session.reads, Selection(ask.query)
-    sort, limit = ask.query.one("sort") or "created", _limit(ask.query.one("limit"))
+    sort, limit = ask.query.one("sort"), _limit(ask.query.one("limit"))
     here = [*chosen.pairs, *_view(sort, limit)]
     tally = reads.tally()
     problem: UsageError | None = None
@@ -114,7 +114,7 @@ def show(session: WebSession, ask: PageRequest) -> View:
     try:
         where = chosen.where(reads)
         counts = _count_states(reads, where, tally)
-        key, descending = parse_sort(sort)
+        key, descending = parse_sort(sort or _default_sort(where.states))
         headers = _headers(reads, where, chosen, (key, descending), limit)
         cursor = ask.query.one("cursor")
         found = page(reads, where, sort=key, descending=descending, limit=limit, cursor=cursor, counts=True)
@@ -174,9 +174,13 @@ def _headers(reads: Reads, where: Filter, chosen: Selection, order: tuple[Sort, 
     return [header(column) for column in _columns(where.states)]
 
 
-def _view(sort: str, limit: int) -> Pairs:
+def _default_sort(states: frozenset[State]) -> Sort:
+    return Sort.FINISHED if len(states) == 1 and states <= FINAL else Sort.CREATED
+
+
+def _view(sort: str | None, limit: int) -> Pairs:
     """The query parameters for the order and the size of the list."""
-    return [("sort", sort)] * (sort != "created") + [("limit", str(limit))] * (limit != DEFAULT_LIMIT)
+    return ([] if sort is None else [("sort", sort)]) + [("limit", str(limit))] * (limit != DEFAULT_LIMIT)
 
 
 def _limit(text: str | None) -> int:
@@ -198,12 +202,14 @@ class Tab(NamedTuple):
     jobs: int | None  # None: not counted
 
 
-def _tabs(chosen: Selection, states: frozenset[State], counts: Counts | None, sort: str, limit: int) -> list[Tab]:
+def _tabs(
+    chosen: Selection, states: frozenset[State], counts: Counts | None, sort: str | None, limit: int
+) -> list[Tab]:
     """All jobs, and those of each state, with the same other filters."""
     tabs = []
     for name, shown in [("all", frozenset(State)), *((state.value, frozenset({state})) for state in State)]:
         sorts = {column.sort for column in _columns(shown) if column.sort is not None}
-        view = _view(sort if sort.removeprefix("-") in sorts else "created", limit)
+        view = _view(sort if sort is not None and sort.removeprefix("-") in sorts else None, limit)
         url = chosen.with_states(() if name == "all" else (name,), view)
         jobs = None if counts is None else sum(counts[state] for state in shown)
         tabs.append(Tab(name, url, shown == states or (name == "all" and not states), jobs))

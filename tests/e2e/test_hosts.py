@@ -84,14 +84,17 @@ def test_wait_and_run_reach_across_hosts(hosts: Hosts) -> None:
 def test_the_jobs_of_a_host_that_is_gone_are_taken_after_its_lease(hosts: Hosts) -> None:
     a, b = hosts("a", "b")
     a.configure(heartbeat="200ms", lease="1s")
-    job_id = a.enqueue(f"{a.note('runs', '$QUEUECTL_WORKER')}; [ $QUEUECTL_RUN = 2 ] || {a.until('never')}")
+    said = f"echo run $QUEUECTL_RUN; {a.note('runs', '$QUEUECTL_WORKER')}"
+    job_id = a.enqueue(f"{said}; [ $QUEUECTL_RUN = 2 ] || {a.until('never')}")
     worker = a.worker("--name", "wa")
     a.wait_for_lines("runs", 1)
+    wait_until(lambda: "run 1" in b.queuectl("logs", job_id).lines, what="the output to arrive")
     b.worker("--name", "wb")
     worker.kill()
     job = b.wait_for(job_id, "completed")
     assert (job["crashes"], job["runs"], job["attempts"]) == (1, 2, 0)
     assert a.lines("runs") == ["wa", "wb"]
+    assert [run["last_output"] for run in b.history(job_id)] == ["run 1", "run 2"]
     for pid in carrying(f"QUEUECTL_JOB_ID={job_id}"):  # of host a: only this test can terminate it
         os.kill(pid, signal.SIGKILL)
 

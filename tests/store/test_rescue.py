@@ -57,9 +57,10 @@ def test_a_lost_run_stays_in_the_history_with_all_that_is_known(store: Store, wo
     claim = worker.claim_one()
     worker.start(claim, pid=99, log_from=7)
     clock.advance(10)
-    store.claims.rescue("w1", max_crashes=3, spans={claim.token: Span(7, 70)})
+    store.claims.rescue("w1", max_crashes=3, spans={claim.token: Span(7, 70, "the end")})
     (run,) = store.history("a")
     assert (run.outcome, run.worker, run.host, run.pid) == (Ending.LOST, "w1", "here", 99)
+    assert (run.last_output, store.get("a").last_output) == ("the end", "the end")
     assert (run.log_from, run.log_to, run.exit_code, run.signal, run.duration_ms) == (7, 70, None, None, None)
     assert run.started_at is not None
     assert run.finished_at is not None

@@ -72,7 +72,8 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
         for claim in hands.claim(len(ENDS)):
             clock.advance(1.5)
             done = settlement(claim, ENDS[claim.id])
-            store.claims.exchange(hands.name, ends=[End(claim, done, 7, 1.25, 1.25, 10, 20, Usage(1, 2, 2**40, 4, 5))])
+            end = End(claim, done, 7, 1.25, 1.25, 10, 20, Usage(1, 2, 2**40, 4, 5), f"\\N \\t 漢字 {claim.id}")
+            store.claims.exchange(hands.name, ends=[end])
         store.enqueue([new_job(name, max_retries=3, tags=("many",)) for name in MANY])
         doomed.claim(20)
         store.claims.rescue("w2", max_crashes=5)
@@ -80,7 +81,8 @@ def fill(store: Store, backend: Backend, clock: FakeClock) -> None:
         for claim in hands.claim(20):
             if claim.id == "called-off":
                 store.cancel([claim.id])
-            hands.end(claim, BAD if claim.id in {"again", "fails", "waits"} else Exited(0))
+            outcome = BAD if claim.id in {"again", "fails", "waits"} else Exited(0)
+            hands.end(claim, outcome, last_output=f"order {claim.seq}")
         store.retry(["again"], states=frozenset(State))
         store.enqueue([new_job("off")])
         store.cancel(["off"])
@@ -136,6 +138,7 @@ def test_all_of_a_store_comes_out_and_in_as_it_was(pair: Pair, clock: FakeClock)
     assert bare(exported(target)) == bare(values)
     assert {value["log"] for value in exported(target)} == {None}
     assert target.tally() == source.tally()
+    assert target.failures(limit=99) == source.failures(limit=99) != []
     assert [job.id for job in target.jobs(Filter(tags=frozenset({"many"})))] == list(reversed(MANY))
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from queuectl.jobs.states import State
 
+MAX_ERROR: Final = 500  # characters of the error that count
 BYTES: Final = 6  # two kinds of failure with one fingerprint: with a thousand kinds, one in a billion
 
 _FAILURES: Final = frozenset({State.FAILED, State.DEAD})
@@ -47,7 +48,7 @@ def fingerprint(state: str, error: str | None, last_output: str | None) -> str |
         return None
     import hashlib  # here, since only failures need it
 
-    text = f"{fold(error or '')}\n{fold(last_output or '')}"
+    text = f"{fold((error or '')[:MAX_ERROR])}\n{fold(last_output or '')}"
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=BYTES).hexdigest()
 
 

@@ -181,9 +181,15 @@ def _text(value: object, name: str) -> str:
     return read.text(value, name, example=f'like "{name}": "…"')
 
 
+def _last_output(value: object, name: str) -> str:
+    return _text(value, name)[:MAX_LAST_OUTPUT]
+
+
+MAX_LAST_OUTPUT: Final = 200  # characters, as a worker stores
 _RUN_FIELDS: Final[dict[str, Reader]] = {
     "number": _integer(1, MAX_COUNT),
-    **dict.fromkeys(("worker", "host", "error", "last_output"), _text),
+    **dict.fromkeys(("worker", "host", "error"), _text),
+    "last_output": _last_output,
     **dict.fromkeys(("pid", *Usage._fields), _large_count),
     **dict.fromkeys(("started_at", "finished_at"), _time),
     "duration_ms": _duration_ms,
@@ -248,7 +254,7 @@ _JOB_FIELDS: Final[dict[str, tuple[str, Reader]]] = {
     "exit_code": ("exit_code", _signed),
     "error": ("error", _text),
     "error_message": ("error", _text),
-    "last_output": ("last_output", _text),
+    "last_output": ("last_output", _last_output),
     "worker": ("worker", _text),
     "locked_by": ("worker", _text),
     "hooks": ("hooks", parse_hooks),

@@ -133,6 +133,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "measured": ({"since": NOW, "until": NOW}, "jobs_completed on jobs"),
     "count_out": ({"ids": ["a"], "before": NOW}, "jobs_completed on jobs"),
     "died_since": ({"since": NOW}, r"jobs_ended on jobs.*\n.*finished_at >"),
+    "failures": ({"limit": 9}, r"jobs_failures on jobs jobs_1.*\n.*fingerprint ="),
     "first_created": ({}, "jobs_pkey"),
     "hold_key_limits": ({"queues": ["q"]}, "jobs_key_limits on jobs"),
 }

@@ -227,7 +227,7 @@ create index jobs_ended on queuectl.jobs (state, finished_at)
 
 -- Dead jobs by kind of failure, see `failures`, which reads no more than this index; and those of one kind in the order of enqueue. Only a
 -- job that dies costs these entries. All of them have a fingerprint: that an index asks for it keeps other statements from using it.
-create index jobs_failures on queuectl.jobs (fingerprint, finished_at, queue) where state = 'dead' and fingerprint is not null;
+create index jobs_failures on queuectl.jobs (fingerprint, finished_at, seq, queue) where state = 'dead' and fingerprint is not null;
 create index jobs_fingerprint on queuectl.jobs (fingerprint, seq) where state = 'dead' and fingerprint is not null;
 
 -- Unique keys: at most one job with a key waits or runs. Jobs without a key are in neither of these indexes.

@@ -178,6 +178,8 @@ class PostgresStore(Store):
         )
 
     def is_any(self, column: str, values: Sequence[str]) -> tuple[str, list[Any]]:
+        if len(values) == 1:  # only then are the entries of an index on this column in the order of its other columns
+            return f"{column} = %s", list(values)
         return f"{column} = any(%s::text[])", [list(values)]
 
     def contains(self, text: str) -> str:

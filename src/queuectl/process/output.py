@@ -19,7 +19,6 @@ from queuectl.clock import SystemClock
 from queuectl.logs.last_line import OutputTail
 from queuectl.logs.markers import lost_line
 from queuectl.logs.writer import LogWriter
-from queuectl.process.cgroups import MAX_OPEN_GROUPS, OPEN_FILES
 
 if TYPE_CHECKING:
     from queuectl.logs.redaction import Redactor
@@ -29,7 +28,7 @@ READ_SIZE: Final = 256 * 1024
 RETRY_AFTER: Final = 1.0
 # Reads at the end of a run: a child that continues to print cannot hold up its end.
 MAX_READS_AT_END: Final = 16
-SPARE_DESCRIPTORS: Final = 64 + MAX_OPEN_GROUPS * OPEN_FILES  # for other things than pipes and logs
+SPARE_DESCRIPTORS: Final = 64  # for other things than pipes and logs
 MAX_DESCRIPTORS: Final = 1 << 20  # where there is no limit
 
 Secrets = Sequence[tuple[str, bytes]]  # by name

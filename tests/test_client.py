@@ -147,6 +147,10 @@ def test_jobs_are_found_by_state_queue_and_tag(queue: Queue) -> None:
     assert [job.id for job in queue.jobs(state="CANCELLED")] == ["a"]
     assert [job.id for job in queue.jobs(state=[State.PENDING, State.CANCELLED], tag=["x", "y"])] == ["b"]
     assert [job.id for job in queue.jobs(queue=["mail", "default"], sort="-created", limit=1)] == ["a"]
+    assert [job.id for job in queue.jobs(where="-queue:mail TRUE", tag="x")] == ["a"]
+    assert list(queue.jobs(error="exit code", worker=["w1", "w2"])) == []
+    with pytest.raises(errors.InvalidInput, match="where: unknown qualifier 'queu'"):
+        queue.select(where="queu:mail")
     with pytest.raises(errors.UnknownName):
         queue.jobs(state="nope")
     with pytest.raises(errors.InvalidInput):

@@ -89,6 +89,7 @@ def test_ids_and_filters_exclude_each_other(queuectl: Program, command: list[str
         (["--state", "ded"], "unknown state 'ded'"),
         (["--error", ""], "--error: expected some text, got ''"),
         (["--where", "queu:mail"], "--where: unknown qualifier 'queu'"),
+        (["--where", ""], "--where: expected a query, got ''"),
     ],
 )
 def test_an_invalid_filter_is_named_before_anything_is_created(

@@ -87,7 +87,9 @@ def test_a_query_adds_its_terms_to_the_other_conditions() -> None:
         ("since:soon", "--since: expected a time or a duration, got 'soon'"),
         ("since:1d since:2d", "--since: given more than once"),
         ("x" * 20_001, "--match: longer than 20,000 bytes"),
-        (5, "--where: expected text, got 5"),
+        (5, "--where: expected a query, got 5"),
+        ("", "--where: expected a query, got ''"),
+        (" \t", "--where: expected a query, got ' \\t'"),
     ],
 )
 def test_an_invalid_query_is_rejected(query: object, problem: str) -> None:
@@ -116,7 +118,7 @@ def test_the_query_of_a_filter_is_parsed_to_this_filter(where: Filter, unless: F
         includes_webhooks=bool(where.queues or where.tags or where.prefixes),
         unless=None if unless == Filter() else unless,
     )
-    assert parse_filter(query=query_of(where), now_ms=never) == where
+    assert parse_filter(query=query_of(where) or None, now_ms=never) == where
 
 
 @pytest.mark.parametrize("match", ["", "a\0b", "\udcff", 5, b"x"])

@@ -55,10 +55,10 @@ def parse_filter(
     excluded: Given = {}
     if query is not None:
         subject = f"{dashes}{query_name}"
-        if not isinstance(query, str):
-            raise InvalidInput(
-                subject, f"expected text, got {short_repr(query)}", hint="for example 'queue:mail ffmpeg'"
-            )
+        # A blank query would match every job: more likely an unset variable than intended.
+        if not isinstance(query, str) or not query.strip():
+            hint = "for example queue:mail, or ffmpeg"
+            raise InvalidInput(subject, f"expected a query, got {short_repr(query)}", hint=hint)
         for term in parse_query(query, subject=subject):
             (excluded if term.is_negated else given).setdefault(term.qualifier, []).extend(term.values)
     now = cache(now_ms)

@@ -359,7 +359,7 @@ class Reads(StoreBase, ABC):
         clause, values = self.where(where, *self._bounds(where, sort, within, descending=descending))
         chosen = f"from {self.jobs_table}{self.index_hint(where, sort)}{clause}{order.clause}"
         text = f"select {order.column}, seq {chosen} limit 1 offset {self.mark}"
-        found = self.tx.raw(text, [*values, jobs - 1])
+        found = self.tx.raw(text, [*values, jobs - 1], plan_freely=True)
         return After(*found[0]) if found else None
 
     def last_seq(self) -> int:

@@ -194,7 +194,7 @@ WHERE_SCHEMA: Final = only(
     **{param.name: {"oneOf": [NAME, {"type": "array", "items": NAME}]} for param in SELECTORS if param.many},
     since=DURATION,
     match=NAME,
-    q=TEXT,
+    q=NAME,
 )
 
 

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from rich.text import Text
 
+from queuectl.client import Queue
+from queuectl.jobs.states import State
 from queuectl.tui.tables import (
     batch_columns,
     job_columns,
+    note,
     progress_bar,
     queue_columns,
     schedule_columns,
@@ -72,8 +78,15 @@ def test_bars_of_a_rate_add_up_to_what_was_completed() -> None:
     rate = Rate()
     for second in range(61):
         rate.see(600.0 + second, second * 5)
-    assert sum(rate.bars()) == 300
+    assert sum(rate.bars()) == pytest.approx(300)
     assert len(rate.bars()) == SPARK_BARS
+
+
+def test_bars_of_a_rate_are_even_between_rare_samples() -> None:
+    rate = Rate()
+    for second in range(0, 61, 5):
+        rate.see(600.0 + second, second * 5)
+    assert rate.bars() == pytest.approx([15.0] * SPARK_BARS)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +97,18 @@ def test_the_line_of_tabs_fits(width: int, shown: str) -> None:
     names = {"jobs": ("Jobs", "Jobs"), "dead": ("Dead jobs", "Dead")}
     line = tabs(names, "dead", {}, more=Text(), width=width)
     assert line.plain == (" 1 Jobs  2 Dead jobs " if width == 40 else shown)
+
+
+def test_the_note_of_a_failure_begins_with_its_last_line(home: Path) -> None:
+    with Queue(home) as queue:
+        job = queue.enqueue("false", delay="1h")
+    failed = replace(
+        job,
+        state=State.FAILED,
+        error="exit code 2",
+        last_output="db: timeout\x1b[2J",
+        reason="retry at 2026-11-18T07:03:00.000Z, attempt 2 of 3",
+    )
+    assert note(failed, NOW) == "db: timeout\\x1b[2J (exit code 2)  retry in 3m"
+    assert note(replace(failed, last_output=None), NOW) == "exit code 2  retry in 3m"
+    assert note(replace(job, reason="not due until 2026-11-18T09:00:00.000Z"), NOW) == "", "the column WHEN has it"

@@ -39,7 +39,7 @@ T = TypeVar("T")
 STDIN: Final = 0
 POLL_SECONDS: Final = 0.25  # between checks for changes
 REFRESH_SECONDS: Final = 1.0  # also without changes: ages grow and workers die without a write
-REST_FACTOR: Final = 20  # pause this many times the duration of a refresh, so that it does not slow down workers,
+REST_FACTOR: Final = 10  # pause this many times the duration of a refresh, so that it does not slow down workers,
 MAX_REST_SECONDS: Final = 5.0  # but not longer
 PREVIEW_SECONDS: Final = 0.1  # after the last move of the cursor
 PREVIEW_BYTES: Final = 16_384  # of a log
@@ -425,7 +425,9 @@ class Top(App[None]):
         self.action_tab("jobs")
 
     def open_job(self, job: Job | None, *, log_only: bool) -> None:
-        if job is not None and not isinstance(self.screen, JobScreen):
+        if job is None:
+            self.say("select a job first", style="bold yellow")
+        elif not isinstance(self.screen, JobScreen):
             self.push_screen(JobScreen(job, log_only=log_only))
 
     def action_help(self) -> None:

@@ -103,7 +103,7 @@ def job_columns(width: int) -> list[Column]:
     ]
     columns = _wide_enough(width, shown)
     rest = width - sum(column.width for column in columns)
-    note = rest * 2 // 5 if width >= 90 else 0
+    note = rest // 2 if width >= 84 else 0
     columns.append(Column("COMMAND", max(4, rest - note)))
     if note:
         columns.append(Column("NOTE", note))
@@ -139,14 +139,14 @@ def when(job: Job, now_ms: int) -> str:
 
 
 def note(job: Job, now_ms: int) -> str:
-    """The worker, the wait reason, or the error and the last line that the run printed. The most useful part comes first."""
+    """The worker, the wait reason, or why the job failed. A narrow column cuts the end, so the most useful part comes first."""
     if job.state is State.PROCESSING:
         return escape_control(job.worker or "")
     reason = with_relative_times(job.reason or "", now_ms)
     if job.error is None or job.state in (State.PENDING, State.BLOCKED):
         return "" if reason.startswith("due in") else escape_control(reason)  # the column WHEN has it
-    error = ": ".join(filter(None, (job.error, job.last_output)))
-    return escape_control("  ".join(filter(None, (reason.partition(", attempt")[0], error))))
+    error = job.error if job.last_output is None else f"{job.last_output} ({job.error})"
+    return escape_control("  ".join(filter(None, (error, reason.partition(", attempt")[0]))))
 
 
 def attempts(job: Job) -> str:

@@ -52,16 +52,23 @@ class Rate:
 
     def bars(self) -> list[float]:
         """How many were completed in each complete part of the last minute, from the first sample on."""
-        times, part = [at for at, _ in self._seen], WINDOW_SECONDS / SPARK_BARS
-        if not times:
+        seen, part = list(self._seen), WINDOW_SECONDS / SPARK_BARS
+        if not seen:
             return []
-        edges = [part * number for number in range(math.ceil(times[0] / part), int(times[-1] / part) + 1)]
-        totals = [self._seen[bisect_right(times, edge) - 1][1] for edge in edges[-SPARK_BARS - 1 :]]
-        return [float(after - before) for before, after in pairwise(totals)]
+        edges = [part * number for number in range(math.ceil(seen[0][0] / part), int(seen[-1][0] / part) + 1)]
+        totals = [_interpolate(seen, edge) for edge in edges[-SPARK_BARS - 1 :]]
+        return [after - before for before, after in pairwise(totals)]
 
     def __str__(self) -> str:
         rate = self.per_second
         return "…" if rate is None else format_rate(rate)
+
+
+def _interpolate(seen: Sequence[tuple[float, int]], at: float) -> float:
+    """The count at this time, between two samples: a part of the minute may have none."""
+    index = bisect_right(seen, at, key=lambda sample: sample[0])
+    (begin, before), (end, after) = seen[index - 1], seen[min(index, len(seen) - 1)]
+    return before + (after - before) * (at - begin) / (end - begin) if end > begin else float(before)
 
 
 class Trend:

@@ -34,7 +34,7 @@ from queuectl.store.types import Row
 # are not counted: finding them would need a scan of all jobs that have ended.
 LATE_MS: Final = 5000
 EVER: Final = 2**63 - 1  # later than any time
-MAX_UNSAMPLED_TIMES: Final = 20_000  # jobs
+MAX_UNSAMPLED_TIMES: Final = 10_000  # jobs; their times are read one by one
 SAMPLE_ATTEMPTS: Final = 3  # jobs may be pruned concurrently
 _MAX_WINDOW_MS: Final = 3_600_000
 _SPANS: Final = (Span.MINUTE, Span.HOUR)
@@ -214,16 +214,17 @@ class Samples:
 
     def unsampled(self) -> list[Point]:
         """The points of the time since the last sample, as `record` would write them now: with those, charts agree with the counts
-        of jobs. After very many completed jobs without their times, which are read job by job."""
+        of jobs. Of very many completed jobs, only the times of the latest ones are included."""
         with self._tx.snapshot():
             state, now = self._state(), self._tx.clock.now_ms()
             moves, tally, oldest, counters, first = self._tx.each(
                 ("moves", ()), ("tally", ()), ("oldest_waiting", {"now": now}), ("counters", ()), ("first_created", ())
             )
             found = SampleInput(moves, tally, oldest, counters, (), first, (), ())
-            if found.completed <= MAX_UNSAMPLED_TIMES:
+            if found.completed > 0:
                 since, _ = state.window(now)
-                found = found._replace(measured=self._tx.all("measured", {"since": since, "until": EVER}))
+                since = max(since, now - (now - since) * MAX_UNSAMPLED_TIMES // found.completed)
+                found = found._replace(measured=self._tx.all("measured", {"since": since, "until": now}))
         return build_points(snapshot_of(state, found, now_ms=now))
 
     def histograms(self) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 def test_a_job_is_enqueued_held_and_restored_without_script(visit: Visit, site: Site) -> None:
     page = visit("/enqueue", script=False)
     page.get_by_role("textbox", name="Command").fill("echo plain")
-    page.get_by_label("Delay").fill("1h")
+    page.get_by_label("Start", exact=True).fill("1h")
     page.get_by_text("More options", exact=True).click()
     page.get_by_label("ID", exact=True).fill("plain")
     page.get_by_role("button", name="Enqueue").click()
@@ -30,7 +32,9 @@ def test_a_refused_form_keeps_its_values_without_script(visit: Visit) -> None:
     page.get_by_role("textbox", name="Command").fill("echo kept")
     page.get_by_label("Priority").fill("much")
     page.get_by_role("button", name="Enqueue").click()
-    expect(page.get_by_role("alert")).to_contain_text("priority")
+    expect(page.get_by_role("alert")).to_contain_text("1 field is invalid")
+    expect(page.get_by_label("Priority")).to_be_focused()
+    expect(page.get_by_label("Priority")).to_have_accessible_description(re.compile("Expected an integer"))
     assert page.get_by_role("textbox", name="Command").input_value() == "echo kept"
 
 
@@ -97,7 +101,7 @@ def test_a_question_about_the_longest_id_fits_on_a_phone(visit: Visit, site: Sit
 
 @pytest.mark.parametrize(
     "path",
-    ["jobs/asked/run-now", "jobs/asked/cancel", "jobs/asked/clone", "dlq/retry", "dlq/purge", "cron/asked/run",
+    ["jobs/asked/run-now", "jobs/asked/cancel", "dlq/retry", "dlq/purge", "cron/asked/run",
      "cron/asked/remove", "queues/asked/move", "queues/asked/pause"],
 )  # fmt: skip
 def test_the_server_requires_a_confirmation_for_actions_without_undo(visit: Visit, site: Site, path: str) -> None:

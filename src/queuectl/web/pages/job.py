@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from queuectl.config import host_name
-from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UnknownName, UsageError
-from queuectl.jobs.edit import parse_edit
 from queuectl.jobs.model import Job, Run
 from queuectl.jobs.outcome import Ending
-from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.retry import allowed_failures
-from queuectl.jobs.spec import PackedLimits
 from queuectl.jobs.states import WAITING, State, is_final
 from queuectl.jobs.wait_reason import Wait
-from queuectl.operations import control, explain, inspect
+from queuectl.operations import explain, inspect
 from queuectl.operations.explain import Reason
 from queuectl.operations.inspect import Recorded
 from queuectl.store.reads import Reads
@@ -27,14 +22,11 @@ from queuectl.web.pages import actions
 from queuectl.web.pages.charts import draw_graph, rounded
 from queuectl.web.pages.log import read_log
 from queuectl.web.pages.render import (
-    Fields,
-    Notice,
     PageRequest,
     Redirect,
     View,
     back_to,
     confirm,
-    done,
     part,
     span,
 )
@@ -131,12 +123,6 @@ def describe_reason(reason: Reason, job: Job) -> ReasonText:
     return ReasonText(sentence + _ADVICE.get(reason.code, ""), label, url, resumes)
 
 
-def limit_texts(limits: PackedLimits | None) -> Mapping[str, str | None]:
-    """The limits as text for a form, which parses to the same values; None if there is no limit."""
-    given = limits or {}
-    return {name: limit.text(given[name]) if name in given else None for name, limit in LIMITS.items()}
-
-
 def show(session: WebSession, ask: PageRequest) -> View:
     reads, serves = session.reads, session.is_serving()
     job_id = reads.resolve(ask.param("id"))
@@ -159,9 +145,6 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "is_final": is_final(job.state),
         "may_edit": job.state in WAITING,
         "verbs": [verb for verb in actions.VERBS.values() if verb.fits(job)],
-        "as_of": to_ms(job.updated_at),
-        "run_at_text": iso(job.run_at),
-        "limits": limit_texts(job.limits),
     }
     return View("job.html", f"Job {job.id}", values)
 
@@ -191,137 +174,3 @@ def do(session: WebSession, ask: PageRequest) -> View | Redirect:
     notice = actions.perform_on_named(session, verb, [job_id], exact=True)
     is_gone = verb.name == "prune" and notice.kind == "done"
     return Redirect("/jobs" if is_gone else back_to(ask.form, here), notice)
-
-
-def clone(session: WebSession, ask: PageRequest) -> View | Redirect:
-    if not ask.is_confirmed:
-        original = session.reads.resolve(ask.param("id"))
-        text = "Enqueue a copy of the job. It runs as soon as a worker has a free slot."
-        return confirm(ask, "Clone", "job", text, name=original, back=f"/jobs/{part(original)}")
-    job = session.clone(ask.param("id"))
-    return Redirect(f"/jobs/{part(job.id)}", done(f"Job {job.id} enqueued as a clone of {ask.param('id')}"))
-
-
-_EDITABLE: Final = ("command", "queue", "priority", "max_retries", "timeout", "run_at", *LIMITS)
-_CLEARABLE: Final = ("timeout", *LIMITS)  # an empty field removes the limit
-
-
-def edit(session: WebSession, ask: PageRequest) -> Redirect:
-    job = session.get(ask.param("id"))
-    to = back_to(ask.form, f"/jobs/{part(job.id)}")
-    change = _changed_fields(job, ask.form)
-    if not change:
-        return Redirect(to, done("Nothing to change"))
-    as_of = _parse_integer(ask.form.one("as_of") or "", "as_of")
-    if not isinstance(as_of, int):
-        raise UsageError("the form is incomplete", hint="reload the page and try again")
-    answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
-    for _, error in answer.refused:
-        raise error
-    before = {**job.to_dict(), **(job.limits or {})}
-    # 0 removes the timeout and every limit.
-    earlier = {name: before.get(name) or 0 if name in _CLEARABLE else before[name] for name in change}
-
-    def back(again: WebSession) -> Notice:
-        again.edit(job.id, **earlier)
-        return done(f"Job {job.id} restored")
-
-    names = ", ".join(name.replace("_", " ") for name in change)
-    return Redirect(to, done(f"Job {job.id} changed: {names}", undo=back))
-
-
-def _changed_fields(job: Job, form: Fields) -> dict[str, Any]:
-    """The fields whose values differ from those that the form showed."""
-    shown = {**job.to_dict(), **limit_texts(job.limits)}
-    found: dict[str, Any] = {}
-    for name in _EDITABLE:
-        text = form.text("command") if name == "command" else form.one(name)
-        is_cleared = text is None and name in _CLEARABLE and form.has(name)
-        before = "" if shown[name] is None else str(shown[name])
-        if (is_cleared or text is not None) and (text or "") != before:
-            found[name] = 0 if not text else _parse_integer(text, name) if name in _INTEGER_FIELDS else text
-    if "command" in found and job.argv is not None:
-        raise UnknownName("field", "command", nearest="argv", known=("argv", *_EDITABLE))
-    return found
-
-
-# ── a new job ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_TEXT_FIELDS: Final = (
-    "id",
-    "queue",
-    "timeout",
-    "delay",
-    "run_at",
-    "cwd",
-    "unique_key",
-    "memory",
-    "cpu_time",
-    "file_size",
-)
-_LIST_FIELDS: Final = {"tags": "tags", "secrets": "secrets", "after": "depends_on"}  # by their names in the form
-_INTEGER_FIELDS: Final = ("priority", "max_retries", "nice", "open_files", "processes")
-
-
-def show_new(session: WebSession, ask: PageRequest, error: QueuectlError | None = None) -> View:
-    fields = ask.query if error is None else ask.form
-    values: dict[str, Any] = {
-        "value_of": lambda name: fields.text(name) or "",
-        "limits": {name: fields.text(name) for name in LIMITS},
-        "error": error,
-        "queue_names": sorted(session.reads.tally()),
-        "defaults": {entry.key: entry.text for entry in session.settings.entries()},
-    }
-    return View("enqueue.html", "New job", values, status=200 if error is None else 422)
-
-
-def enqueue(session: WebSession, ask: PageRequest) -> View | Redirect:
-    """Enqueue the job. After an error the form keeps its values."""
-    try:
-        job = session.enqueue(**_read_fields(ask.form))
-    except Unavailable:
-        raise
-    except QueuectlError as error:
-        return show_new(session, ask, error)
-    message = f"Job {job.id} already existed" if job.is_duplicate else f"Job {job.id} enqueued"
-    return Redirect(f"/jobs/{part(job.id)}", done(message))
-
-
-def _read_fields(form: Fields) -> dict[str, Any]:
-    """The fields for `enqueue`, without those that are empty."""
-    fields: dict[str, Any] = {name: value for name in _TEXT_FIELDS if (value := form.one(name)) is not None}
-    command = form.text("command") or ""
-    is_argv = form.one("how") == "argv"
-    fields["argv" if is_argv else "command"] = _split(command) if is_argv else command
-    for name in _INTEGER_FIELDS:
-        if (text := form.one(name)) is not None:
-            fields[name] = _parse_integer(text, name)
-    for name, field in _LIST_FIELDS.items():
-        if (text := form.one(name)) is not None:
-            fields[field] = text.replace(",", " ").split()
-    if (env := form.text("env")) is not None and env.strip():
-        fields["env"] = dict(_variables(env))
-    return fields
-
-
-def _parse_integer(text: str, name: str) -> int | str:
-    """An integer if it is one; else the text, which `enqueue` rejects with a message."""
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else text
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError as exc:
-        raise InvalidInput("command", f"cannot be split into arguments: {exc}", hint="close every quote") from exc
-
-
-def _variables(text: str) -> list[tuple[str, str]]:
-    pairs = []
-    for line in filter(str.strip, text.split("\n")):
-        name, sign, value = line.partition("=")
-        if not sign:
-            raise InvalidInput("env", f"expected NAME=VALUE, got {line!r}", hint="one variable per line")
-        pairs.append((name.strip(), value))
-    return pairs

@@ -13,7 +13,7 @@ from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
 from queuectl.store_threads import WebSession
 from queuectl.text import plural
-from queuectl.web.pages.job import limit_texts
+from queuectl.web.pages.job_form import limit_texts
 from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
 from queuectl.web.pages.trend import queue_sparkline
 from queuectl.webhooks.rules import redact_url

@@ -20,7 +20,7 @@ from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import read_body
-from queuectl.web.pages import actions, admin, alerts, audit, batches, cron, job, jobs, overview, queues
+from queuectl.web.pages import actions, admin, alerts, audit, batches, cron, job, job_form, jobs, overview, queues
 from queuectl.web.pages.actions import PURGE, VERBS
 from queuectl.web.pages.render import (
     Handler,
@@ -43,7 +43,7 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/jobs/{id}": job.show,
     "/act": actions.preview,
     "/find": jobs.find,
-    "/enqueue": job.show_new,
+    "/enqueue": job_form.show,
     "/queues": queues.show,
     "/workers": admin.show_workers,
     "/dlq": jobs.show_dead,
@@ -58,9 +58,8 @@ PAGES: Final[Mapping[str, Handler]] = {
 
 CHANGES: Final[Mapping[str, Handler]] = {
     "/act": actions.do,
-    "/enqueue": job.enqueue,
-    "/jobs/{id}/edit": job.edit,
-    "/jobs/{id}/clone": job.clone,
+    "/enqueue": job_form.enqueue,
+    "/jobs/{id}/edit": job_form.edit,
     "/jobs/{id}/{verb}": job.do,
     "/queues/{name}/pause": partial(queues.set_paused, paused=True),
     "/queues/{name}/resume": partial(queues.set_paused, paused=False),

@@ -92,10 +92,19 @@ function land(page, answer, form = null) {
   document.getElementById("notice").replaceChildren(...(box ? [document.importNode(box, true)] : []));
   unhide();
   document.getElementById("notice").scrollIntoView({ block: "nearest" });
-  if (isRefused) return; // keep the values of the form
+  if (isRefused) return showErrors(page, form); // keep the values of the form
   clear();
   swap(page, form);
   requestUpdate();
+}
+
+/** Replace a form by the same one with errors at its fields. */
+function showErrors(page, form) {
+  const id = form?.getAttribute("id"); // form.id may be its field with that name
+  const fresh = id && page.querySelector(`#${id}:has([aria-invalid])`);
+  if (!fresh) return;
+  form.replaceWith(document.importNode(fresh, true));
+  document.querySelector("[aria-invalid]").focus();
 }
 
 function say(text) {

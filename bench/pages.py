@@ -51,16 +51,18 @@ def fetch(connection: http.client.HTTPConnection, token: str, path: str) -> floa
     return time.perf_counter() - began
 
 
-# As if a worker had run nine of ten jobs, with one of five hundred dead. Running them would take an hour.
+# As if a worker had run nine of ten jobs in the last 30 days, with one of five hundred dead. Running them would take an hour.
 END_MOST = (
     """
     update jobs
        set state = case when seq % 500 = 0 then 'dead' else 'completed' end, ready = 0, runs = 1, worker = 'w', host = 'h',
            ending = case when seq % 500 = 0 then 'failed' else 'completed' end, exit_code = (seq % 500 = 0) * (seq % 7 + 1),
            error = case when seq % 500 = 0 then 'exit code ' || (seq % 7 + 1) end,
-           started_at = created_at, finished_at = created_at + seq, duration_ms = seq % 5000, wait_ms = seq % 300,
-           updated_at = created_at + seq
+           created_at = created_at - ago, started_at = created_at - ago, finished_at = created_at - ago + seq % 5000,
+           updated_at = created_at - ago + seq % 5000, duration_ms = seq % 5000, wait_ms = seq % 300
+      from (select seq as of, 30 * 86400000 / max(seq) over () * (max(seq) over () - seq) + 5000 as ago from jobs) as past
      where seq % 10 <> 1
+       and seq = of
     """,
     "insert into moves select queue, 'pending', state, '', count(*) from jobs where state <> 'pending' group by queue, state",
 )

@@ -57,7 +57,7 @@ function render() {
 
 function clock(ms, isWhole = false) {
   const moment = new Date(ms);
-  const isToday = moment.toDateString() === new Date().toDateString();
-  const day = isWhole && !isToday ? { month: "short", day: "numeric" } : {};
+  const isRecent = Math.abs(Date.now() - ms) < 12 * 3600 * 1000;
+  const day = isWhole && !isRecent ? { month: "short", day: "numeric" } : {};
   return moment.toLocaleString("en", { ...day, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 }

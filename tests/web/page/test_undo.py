@@ -7,9 +7,11 @@ from types import ModuleType
 
 import pytest
 
+from queuectl.errors import StaleEdit
 from queuectl.store_threads import WebSession
-from queuectl.web.pages import actions, cron, queues
-from queuectl.web.pages.render import Fields, PageRequest, Pairs
+from queuectl.units import to_ms
+from queuectl.web.pages import actions, cron, job_form, queues
+from queuectl.web.pages.render import Fields, Notice, PageRequest, Pairs, Redirect
 from tests.factories import NO_POLICY
 
 
@@ -55,3 +57,35 @@ def test_a_second_pause_has_no_undo(home: Path, page: ModuleType) -> None:
         assert second.text.endswith("x is already paused")
         assert second.undo is None
         assert first.undo(session).text.endswith("x resumed")
+
+
+def edited(session: WebSession, job_id: str, **fields: str) -> Notice:
+    job = session.get(job_id)
+    values = {**job_form.values_of(job), "as_of": str(to_ms(job.updated_at)), **fields}
+    form = Fields(list(values.items()))
+    to = job_form.edit(session, PageRequest({"id": job_id}, Fields(), form, may_change=True, url="/"))
+    assert isinstance(to, Redirect)
+    assert to.notice is not None
+    return to.notice
+
+
+def test_an_undo_of_an_edit_reverts_no_later_change(home: Path) -> None:
+    with WebSession(home, gate=NO_POLICY) as session:
+        session.enqueue("true", id="x", priority=1)
+        undo = edited(session, "x", priority="2").undo
+        session.edit("x", priority=3)
+        assert undo is not None
+        with pytest.raises(StaleEdit):
+            undo(session)
+        assert session.get("x").priority == 3
+
+
+def test_a_time_in_the_past_that_cannot_be_restored_has_no_undo(home: Path) -> None:
+    with WebSession(home, gate=NO_POLICY) as session:
+        session.enqueue("true", id="x")
+        assert edited(session, "x", start="2h").undo is None
+        later = edited(session, "x", start="3h")
+        before = session.get("x").run_at
+        assert later.undo is not None
+        later.undo(session)
+        assert session.get("x").run_at < before

@@ -294,21 +294,28 @@ def edit(session: WebSession, ask: PageRequest) -> View | Redirect:
         as_of = _number(ask.form.one("as_of") or "")
         if not isinstance(as_of, int):
             raise UsageError("the form is incomplete", hint="reload the page and try again")
-        answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
-        for _, error in answer.refused:
-            raise error
+        _apply(session, job, change, as_of=as_of)
     except Unavailable:
         raise
     except QueuectlError as error:
         return _refuse(session, ask.form, error, edited=job)
-    earlier = _earlier(job, change)
+    earlier, edited_at = _earlier(job, change), to_ms(session.get(job.id).updated_at)
 
     def back(again: WebSession) -> Notice:
-        again.edit(job.id, **earlier)
+        _apply(again, job, earlier, as_of=edited_at)
         return done(f"Job {job.id} restored")
 
+    # An edit makes a time in the past the present, so that of a job that was due cannot be restored.
+    is_exact = "run_at" not in earlier or to_ms(job.run_at) > session.reads.now_ms()
     names = ", ".join(_FORM_NAMES.get(name, name).replace("_", " ") for name in change)
-    return Redirect(to, done(f"Job {job.id} changed: {names}", undo=back))
+    return Redirect(to, done(f"Job {job.id} changed: {names}", undo=back if is_exact else None))
+
+
+def _apply(session: WebSession, job: Job, change: Mapping[str, Any], *, as_of: int) -> None:
+    """Raises an error if the job has changed since then."""
+    answer = control.edit(session.open_store(), [job.id], parse_edit(change), as_of=as_of, exact=True)
+    for _, error in answer.refused:
+        raise error
 
 
 def _changed_fields(job: Job, form: Fields, fields: Mapping[str, Any]) -> dict[str, Any]:

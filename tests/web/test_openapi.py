@@ -228,14 +228,21 @@ def test_the_body_of_an_example_fits_the_schema_of_its_operation(name: str) -> N
     assert validator(BY_NAME[name].body).is_valid(json.loads(words[words.index("-d") + 1]))
 
 
-def test_the_examples_of_all_operations_that_read_work_on_a_real_server(server: Server, house: Program) -> None:
+def test_the_examples_of_all_operations_that_read_work_on_a_real_server(
+    server: Server, house: Program, place: Path
+) -> None:
     for name in ("enqueue_many", "enqueue", "add_schedule", "add_alert", "change_queue", "act_on_jobs"):
         assert run_example(server, name).is_success
     server.post("/jobs/actions", {"action": "cancel", "where": {"batch": "nightly"}})
-    server.post("/jobs", {"command": "echo bye; exit 3", "queue": "dying", "max_attempts": 1}, status=201)
-    house("worker", "start", "--drain", "--queue", "dying", check=0)
-    reading = [name for name, one in BY_NAME.items() if one.method == "GET" and name != "watch_events"]
-    answers = {name: run_example(server, name) for name in reading}
+    last = {"id": "dying", "command": "echo bye; exit 3", "queue": "dying", "max_attempts": 1}
+    server.post("/jobs", last, status=201)
+    worker = WorkerProcess(house, place / "worker-1.log", "--name", "worker-1", "--queue", "dying").wait_until_ready()
+    try:
+        wait_for_state(server, "dying", "dead")
+        reading = [name for name, one in BY_NAME.items() if one.method == "GET" and name != "watch_events"]
+        answers = {name: run_example(server, name) for name in reading}
+    finally:
+        worker.end()
     assert not {name: answer.text for name, answer in answers.items() if not answer.is_success}
 
 

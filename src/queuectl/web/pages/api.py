@@ -39,6 +39,7 @@ _BODIES: Final[Mapping[str, Any]] = {
     "change_queue": {"concurrency": 4, "rate": "10/s"},
     "move_jobs": {"to": "slow"},
     "add_schedule": {"name": "nightly", "schedule": "0 2 * * *", "command": "make report"},
+    "edit_schedule": {"schedule": "30 2 * * *"},
     "add_alert": {"name": "deaths", "dead": 5, "within": "1h", "webhook": "https://example.org/hook"},
     "edit_alert": {"dead": 10},
     "stop_workers": {"now": False},

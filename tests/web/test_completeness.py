@@ -11,7 +11,7 @@ from queuectl.web.app import OPERATIONS
 DONE_BY = {
     "enqueue": ["enqueue", "enqueue_many"],
     "clone": ["clone_job"],
-    "status": ["status", "watch_events"],
+    "status": ["status", "watch_events", "list_issues"],
     "list": ["list_jobs", "list_query_terms"],
     "show": ["show_job"],
     "explain": ["explain_job"],

@@ -97,6 +97,7 @@ STORY: list[tuple[str, str, Any]] = [
     ("reset_settings", "", None),
     ("status", "", ""),
     ("metrics", "", ""),
+    ("list_issues", "", ""),
     ("history", "", "span=hour&since=1d"),
     ("list_workers", "", ""),
     ("doctor", "", ""),

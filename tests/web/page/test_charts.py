@@ -15,9 +15,9 @@ from queuectl.jobs.states import State
 from queuectl.store.open import open_store
 from queuectl.text import WEBHOOK_QUEUE
 from queuectl.units import to_ms
+from queuectl.web.issues import Overview, find_issues
 from queuectl.web.pages import render
 from queuectl.web.pages.job import timeline
-from queuectl.web.pages.overview import Overview, find_issues
 from queuectl.web.pages.render import command, whole_command
 from tests.operations import life
 

@@ -41,6 +41,7 @@ from queuectl.web.api.operation import (
     parse_where,
     read_cursor,
 )
+from queuectl.web.issues import find_issues, read_overview
 from queuectl.web.middleware import Refused
 from queuectl.web.schemas import (
     CHANGED_ALERT,
@@ -76,6 +77,17 @@ def status(session: WebSession, call: ApiRequest) -> Any:
 @STATUS("GET /metrics", "Show success rate, durations, waiting times and throughput.", ref("Metrics"))
 def metrics(session: WebSession, call: ApiRequest) -> Any:
     return inspect.metrics(session.reads).to_dict()
+
+
+@STATUS(
+    "GET /issues",
+    "List what needs attention, most important first: firing alerts, queues without a worker, dead jobs, and others.",
+    array(exactly(kind={"type": "string", "enum": ["bad", "warn"]}, text=TEXT, more=TEXT, url=TEXT)),
+)
+def list_issues(session: WebSession, call: ApiRequest) -> Any:
+    """`url`: the page of the dashboard that shows it."""
+    found = find_issues(read_overview(session))
+    return [{"kind": one.kind, "text": one.text, "more": one.more, "url": one.url} for one in found]
 
 
 _TIMES: Final = exactly(count=COUNT, **dict.fromkeys(("avg", "p50", "p95", "p99"), maybe("number")))

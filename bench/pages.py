@@ -58,6 +58,8 @@ END_MOST = (
        set state = case when seq % 500 = 0 then 'dead' else 'completed' end, ready = 0, runs = 1, worker = 'w', host = 'h',
            ending = case when seq % 500 = 0 then 'failed' else 'completed' end, exit_code = (seq % 500 = 0) * (seq % 7 + 1),
            error = case when seq % 500 = 0 then 'exit code ' || (seq % 7 + 1) end,
+           last_output = case when seq % 500 = 0 then 'order ' || seq || ' failed' end,
+           fingerprint = case when seq % 500 = 0 then printf('%012x', seq / 500 % 26) end,
            created_at = created_at - ago, started_at = created_at - ago, finished_at = created_at - ago + seq % 5000,
            updated_at = created_at - ago + seq % 5000, duration_ms = seq % 5000, wait_ms = seq % 300
       from (select seq as of, 30 * 86400000 / max(seq) over () * (max(seq) over () - seq) + 5000 as ago from jobs) as past

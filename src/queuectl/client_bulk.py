@@ -263,6 +263,20 @@ class Schedules:
         request = cron.ScheduleRequest(name, schedule, zone, job, overlap, catch_up, jitter, until)
         return cron.add(request, self._context, replace=replace).to_dict(None)
 
+    def edit(self, name: str, schedule: str | None = None, **changes: Any) -> dict[str, Any]:
+        """Change a schedule: `schedule`, tz, overlap, catch_up, jitter, until, and fields of its job. "none" removes jitter and until,
+        None removes a field of the job. A paused schedule stays paused. Raises ScheduleNotFound or InvalidInput.
+
+        >>> with Queue() as queue:
+        ...     _ = queue.schedules.add("report", "@daily", "./report.sh", tz="UTC", timeout="1h")
+        ...     queue.schedules.edit("report", "@hourly", timeout=None)["schedule"]
+        '@hourly'
+        """
+        own = {part: to_json(changes.pop(part)) for part in cron.ScheduleEdit._fields if part in changes}
+        fields = {field: to_json(value) for field, value in changes.items()}
+        change = cron.ScheduleEdit(schedule, **own, fields=fields)
+        return cron.edit(name, change, self._context).to_dict(None)
+
     def get(self, name: str) -> dict[str, Any]:
         """Return a schedule, with its latest runs as `ticks`. Raises ScheduleNotFound."""
         found = cron.show(self._reads(), name)

@@ -341,3 +341,25 @@ def test_a_job_that_waits_for_the_previous_one_shows_the_reason(queuectl: Progra
     queuectl("cancel", first, check=0)
     wait_until(lambda: not waiting(), what="it to be let go")
     queuectl("cancel", job["id"], check=0)
+
+
+# ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_edit_changes_the_given_options_and_keeps_the_others(queuectl: Program) -> None:
+    words = ("--tz", "UTC", "--catch-up", "all:3", "--jitter", "5m", "--timeout", "1h", "--env", "A=b")
+    queuectl("cron", "add", "a", "0 2 * * *", "make backup", *words, check=0)
+    queuectl("cron", "pause", "a", check=0)
+    changed = queuectl("cron", "edit", "a", "--schedule", "0 3 * * *", "--jitter", "none", "--json", check=0).json
+    assert [changed[name] for name in ("schedule", "catch_up", "jitter", "paused")] == ["0 3 * * *", "all:3", 0, True]
+    assert changed["next_at"] is None, "it stays paused"
+    changed = queuectl("cron", "edit", "a", "--command", "true", "--max-attempts", "1", "--json", check=0).json
+    assert (changed["command"], changed["job"]["timeout"], changed["job"]["max_retries"]) == ("true", "1h", 1)
+    queuectl("cron", "resume", "a", check=0)
+    before = queuectl("cron", "show", "a", "--json", check=0).json
+    queuectl("cron", "edit", "a", "--overlap", "queue", check=0)
+    after = queuectl("cron", "show", "a", "--json", check=0).json
+    assert (after["overlap"], after["next_at"]) == ("queue", before["next_at"])
+    assert "nothing to change in the schedule 'a'" in queuectl("cron", "edit", "a", check=2).err
+    assert "--until: " in queuectl("cron", "edit", "a", "--until", "2001-01-01", check=2).err
+    assert queuectl("cron", "edit", "none-such", "--tz", "UTC").code == 1

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from queuectl.errors import InvalidInput
 from queuectl.text import closest_match, short_repr
-from queuectl.units import SECOND_MS, parse_duration_ms
+from queuectl.units import SECOND_MS, format_duration, parse_duration_ms
 
 SUBJECT: Final = "schedule"
 MAX_EXPRESSION_LENGTH: Final = 1000
@@ -163,6 +163,18 @@ def _parse_term(term: str, field: Field) -> str:
 
 
 # ── next run ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def explain(text: str) -> str:
+    """The expression in words: "At 02:00 on Monday through Friday". Raises InvalidInput."""
+    parsed = parse_expression(text)
+    if isinstance(parsed, Every):
+        return f"Every {format_duration(parsed.period_ms)}"
+    second, *fields = parsed.fields.split()
+    from cronsim import CronSim
+
+    words: str = CronSim(" ".join(fields if second == "0" else [second, *fields]), _EPOCH).explain()
+    return words
 
 
 def timetable(expression: Expression, *, zone: tzinfo, anchor_ms: int) -> NextRun:

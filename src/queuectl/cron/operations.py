@@ -16,6 +16,7 @@ from queuectl.cron.schedule import (
     Schedule,
     ScheduleChange,
     ScheduleView,
+    format_catch_up,
     format_time,
     parse_catch_up,
     parse_overlap,
@@ -24,7 +25,7 @@ from queuectl.cron.schedule import (
     run_now,
     set_next,
 )
-from queuectl.errors import InvalidInput, ScheduleNotFound, ZonesMissing
+from queuectl.errors import InvalidInput, ScheduleNotFound, UsageError, ZonesMissing
 from queuectl.errors.jobs import NotFired
 from queuectl.jobs.fields import schedule as check_name
 from queuectl.jobs.fields import text
@@ -35,9 +36,10 @@ from queuectl.store.reads import Reads
 from queuectl.store.schedules import RUNS_KEPT
 from queuectl.store.store import Store
 from queuectl.text import closest_match, short_repr
-from queuectl.units import parse_duration_ms, parse_time_ms
+from queuectl.units import parse_duration_ms, parse_time_ms, to_seconds
 
 MAX_PREVIEWED_RUNS: Final = 1000
+NO_VALUE: Final = "none"  # removes a value
 
 NO_PARENTS: Final = (
     "its jobs are added later, when these parents may have been removed; let the job itself enqueue the next one"
@@ -102,6 +104,64 @@ def add(request: ScheduleRequest, context: CronContext, *, replace: bool = False
     except ScheduleNotFound:
         store.schedules.add(schedule)
     return store.schedules.get(request.name)
+
+
+class ScheduleEdit(NamedTuple):
+    """What to change of a schedule; None: unchanged. The text "none" removes `jitter` and `until`."""
+
+    schedule: str | None = None
+    tz: str | None = None
+    overlap: str | None = None
+    catch_up: str | None = None
+    jitter: object = None
+    until: object = None
+    fields: Mapping[str, Any] = {}  # of the job; None removes a field
+    spelled: Callable[[str], str] = str
+
+
+def edit(name: str, change: ScheduleEdit, context: CronContext) -> Schedule:
+    """Change a schedule. Its next run changes if its times do; a paused one stays paused. Raises ScheduleNotFound,
+    InvalidInput or UsageError."""
+    if not change.fields and all(value is None for value in change[:6]):
+        raise UsageError(f"nothing to change in the schedule {name!r}", hint=f"for example, {change.spelled('tz')} UTC")
+    defaults, now_ms = context.defaults(), context.reads().now_ms()
+    _parse_request(_merged(change, context.reads().schedules.get(name)), defaults, now_ms=now_ms)  # before open_store
+
+    def rule(view: ScheduleView) -> ScheduleChange:
+        old, now = view.schedule, view.now_ms
+        new = _parse_request(_merged(change, old), defaults, now_ms=now)
+        anchor_ms = old.anchor_ms if new.expression == old.expression else now
+        new = new._replace(anchor_ms=anchor_ms, created_ms=old.created_ms, is_paused=old.is_paused)
+        new = new._replace(last_ms=old.last_ms, waiting=old.waiting)
+        if all(getattr(new, part) == getattr(old, part) for part in ("expression", "tz", "jitter_ms", "until_ms")):
+            return ScheduleChange(new._replace(tick_ms=old.tick_ms, start_ms=old.start_ms, look_ms=old.look_ms))
+        new = set_next(new, run_context(new, defaults, context.chance), after_ms=max(now, old.last_ms or 0))
+        return ScheduleChange(
+            new if old.waiting is None else new._replace(look_ms=now)
+        )  # a held job still has to be released
+
+    store = context.open_store()
+    store.schedules.change(name, rule)
+    return store.schedules.get(name)
+
+
+def _merged(change: ScheduleEdit, old: Schedule) -> ScheduleRequest:
+    fields = dict(old.fields) | dict(change.fields)
+    if change.fields.get("command") is not None:
+        fields.pop("argv", None)
+    jitter = to_seconds(old.jitter_ms) if change.jitter is None else change.jitter
+    until = format_time(old.until_ms) if change.until is None else change.until
+    return ScheduleRequest(
+        old.name,
+        change.schedule or old.expression,
+        change.tz or old.tz,
+        fields,
+        overlap=change.overlap or old.overlap.value,
+        catch_up=change.catch_up or format_catch_up(old.catch_up),
+        jitter=None if jitter == NO_VALUE else jitter,
+        until=None if until == NO_VALUE else until,
+        spelled=change.spelled,
+    )
 
 
 def start_imported(schedule: Schedule, defaults: Defaults, *, now_ms: int) -> Schedule:

@@ -9,15 +9,17 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.errors import InvalidInput, NotMovable, UsageError
 from queuectl.jobs import fields as read
-from queuectl.jobs.model import BulkResult, Refusal
+from queuectl.jobs.model import BulkResult, Refusal, Worker
 from queuectl.jobs.queue_limits import MAX_QUEUE_LIMIT, QueueLoad, QueueSettings, parse_rate, rules_to_dict
 from queuectl.jobs.resources import LIMITS, parse_limits
 from queuectl.jobs.spec import parse_user_queue
+from queuectl.jobs.states import State
+from queuectl.jobs.wait_reason import Wait, reason, waits
 from queuectl.operations.bulk import find_jobs, resolve_ids
 from queuectl.operations.inspect import States, all_states
 from queuectl.store.reads import Reads
 from queuectl.store.store import Store
-from queuectl.text import short_repr, unknown_name
+from queuectl.text import WEBHOOK_QUEUE, short_repr, unknown_name
 from queuectl.units import from_ms, iso
 from queuectl.webhooks.rules import parse_url
 
@@ -60,6 +62,48 @@ def view(store: Reads, queue: str) -> QueueView:
     """One queue, which need not exist."""
     found = next((one for one in list_queues(store) if one.name == queue), None)
     return found or QueueView(queue, all_states({}), QueueSettings(), None, None)
+
+
+MAX_DUE_COUNTED: Final = 100_000
+
+
+class Waiting(NamedTuple):
+    """Jobs of a queue that wait for the same reason. `code`: as of explain."""
+
+    code: Wait
+    jobs: int  # at most MAX_DUE_COUNTED, if they are due
+    message: str
+    is_cut: bool = False  # there are more
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"code": self.code.value, "jobs": self.jobs, "more": self.is_cut, "message": self.message}
+
+
+def waiting(store: Reads, queue: str, *, alive: Iterable[Worker], now_ms: int) -> list[Waiting]:
+    """Why the jobs of a queue wait, the due ones first. The due ones are counted, not read."""
+    one = view(store, queue)
+    due, free = store.queues.count_due(queue, most=MAX_DUE_COUNTED)
+    served = any(worker.state == "running" and serves(worker, queue) for worker in alive)
+    found = []
+    if free:
+        # The decisive reason of a job that is due, in the order of `waits`.
+        load = one.brake
+        args: dict[str, Any] = {"run_at_ms": now_ms, "now_ms": now_ms, "held": False, "served": served, "load": load}
+        code, *_ = waits(State.PENDING, **args)
+        message = reason(State.PENDING, **args, attempts=0, allowed=1) or ""
+        found.append(Waiting(code, free, message, is_cut=free == MAX_DUE_COUNTED))
+    if due > free:
+        found.append(Waiting(Wait.KEY, due - free, "the limit of their concurrency key is reached"))
+    not_due = one.states["pending"] + one.states["failed"] - due
+    if not_due > 0 and due < MAX_DUE_COUNTED:
+        found.append(Waiting(Wait.NOT_DUE, not_due, "not due yet, held, or waiting for a retry"))
+    if blocked := one.states["blocked"]:
+        found.append(Waiting(Wait.BLOCKED, blocked, "waiting for other jobs"))
+    return found
+
+
+def serves(worker: Worker, queue: str) -> bool:
+    return worker.queues is None or queue in (*worker.queues, WEBHOOK_QUEUE)
 
 
 def set_rules(

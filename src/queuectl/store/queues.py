@@ -35,6 +35,11 @@ class Queues:
         """For each queue with a rate limit: the starts in the current window."""
         return dict(self._tx.all("recent_starts", {"now": self._tx.clock.now_ms()}))
 
+    def count_due(self, queue: str, *, most: int) -> tuple[int, int]:
+        """The due jobs that wait in a queue, and those of them whose concurrency key has a free slot; at most `most` each."""
+        due, free = self._tx.all("count_due", {"queue": queue, "most": most})[0]
+        return due, free
+
     @retry_conflicts
     def set_rules(self, queue: str, changes: Mapping[str, Any]) -> QueueSettings:
         """Change rules of a queue, by the names of Rules; None removes one. Returns all rules of the queue.

@@ -21,7 +21,7 @@ from queuectl.clock import Cancelled
 from queuectl.errors import QueuectlError
 from queuectl.operations.prometheus import format_metrics
 from queuectl.store_threads import StorePools, WaitPool, WebSession
-from queuectl.web.api import admin, bulk, jobs, logs, queues, streams
+from queuectl.web.api import admin, alerts, bulk, jobs, logs, queues, streams
 from queuectl.web.api.operation import ApiRequest, Created, Operation, describe, reject_nul
 from queuectl.web.api.streams import Feed
 from queuectl.web.auth import SAFE, AuthConfig, AuthMiddleware
@@ -42,7 +42,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *queues.QUEUES,
     *queues.BATCHES,
     *queues.CRON,
-    *admin.ALERTS,
+    *alerts.ALERTS,
     *admin.STATUS,
     *admin.WORKERS,
     *admin.CONFIG,

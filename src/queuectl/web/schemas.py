@@ -263,6 +263,12 @@ NEW_SCHEDULE: Final[Schema] = {
         },
     },
 }
+_NOT_CHANGED: Final = ("name", "replace")
+CHANGED_SCHEDULE: Final[Schema] = {
+    "type": "object",
+    "properties": {name: schema for name, schema in NEW_SCHEDULE["properties"].items() if name not in _NOT_CHANGED},
+    "minProperties": 1,
+}
 NEW_ALERT: Final[Schema] = {
     **only(
         "name",
@@ -383,6 +389,7 @@ COMPONENTS: Final[dict[str, Schema]] = {
     "Schedule": SCHEDULE,
     "ScheduleShown": {"allOf": [ref("Schedule"), exactly(ticks=array(ref("Tick")))]},
     "NewSchedule": NEW_SCHEDULE,
+    "ScheduleChange": CHANGED_SCHEDULE,
     "Tick": TICK,
     "Alert": ALERT,
     "AlertShown": {"allOf": [ref("Alert"), exactly(notifications=array(NOTIFICATION))]},

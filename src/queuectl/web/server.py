@@ -19,7 +19,7 @@ from queuectl.clock import Cancelled
 from queuectl.errors import CannotListen, FileUnreadable, InvalidInput, QueuectlError
 from queuectl.jobs.stats import Span
 from queuectl.store_threads import MakeSession, StorePool, StorePools, WebSession
-from queuectl.web.api.admin import alert_delivery
+from queuectl.web.api.alerts import alert_delivery
 from queuectl.web.api.streams import Feed
 from queuectl.web.app import make_app
 from queuectl.web.auth import AuthConfig, Tokens

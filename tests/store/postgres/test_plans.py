@@ -89,6 +89,7 @@ HOT: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "batch_due": ({}, "jobs_batch"),
     "batch_states": ({"name": "b"}, "jobs_batch"),
     "batch_lately": ({"name": "b", "since": NOW}, "jobs_completed|jobs_batch"),
+    "count_due": ({"queue": "q", "most": 100_000}, r"jobs_(oldest|ready|of_key)"),
     "batches_lately": ({"since": NOW}, "jobs_completed|jobs_batch|jobs_state"),
     "take_keys_of": ({"ids": ["a"]}, "jobs_id_key"),
     "unfinished_jobs": ({"name": "s", "waiting": "a", "limit": 5}, r"jobs_cron on jobs.*\n.*Index Cond: .*cron = "),

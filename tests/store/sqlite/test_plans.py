@@ -73,6 +73,7 @@ HOT: Final = {
     "batch_due": "jobs_batch (batch=? AND state=?)",
     "batch_states": "COVERING INDEX jobs_batch (batch=?)",
     "batch_lately": "jobs_completed (finished_at>?)",
+    "count_due": "jobs_oldest (queue=?)",
     "batches_lately": "jobs_completed (finished_at>?)",
     "forget_batches": "jobs_batch (batch=?)",
     "unfinished_jobs": "jobs_cron (cron=? AND state=?)",

@@ -51,7 +51,8 @@ def test_a_batch_shows_its_failures_by_error_its_jobs_and_its_last_job(client: h
     failures = page[page.index('id="batch-failures"') :].partition("</section>")[0]
     assert re.findall(r"exit code \d</a>", failures) == ["exit code 2</a>", "exit code 1</a>"]
     assert failures.count("<strong>4</strong>") == 2
-    assert 'href="/jobs?batch=mixed&amp;state=dead"' in failures
+    group = re.findall(r'href="(/jobs\?batch=mixed&amp;state=dead&amp;fingerprint=\w+)"', failures)[0]
+    assert client.get(group.replace("&amp;", "&")).text.count('aria-label="Select ') == 5, "four jobs, and all of them"
     assert page[page.index('id="batch-jobs"') :].count('class="command"') == 12
     assert client.get("/batches/none").status_code == 404
 

@@ -38,18 +38,18 @@ def test_a_thousand_changes_cause_a_few_updates(visit: Visit, site: Site) -> Non
 
 def test_text_that_a_user_types_survives_an_update(visit: Visit, site: Site) -> None:
     site.queuectl("enqueue", "--id", "first", "--queue", "typing", "--delay", "1h", "true", check=0)
-    page = visit("/queues")
-    panel = page.locator("section", has=page.locator("#q-typing"))
-    panel.get_by_text("Limits and defaults").click()
+    page = visit("/queues/typing")
+    panel = page.locator("#queue-limits")
+    panel.locator("summary").click()
     panel.get_by_label("Rate").press_sequentially("5/")
-    with page.expect_response(f"{site.url}/queues"):  # the look of the page at itself
-        site.queuectl("enqueue", "--queue", "typing-other", "--delay", "1h", "true", check=0)
+    with page.expect_response(f"{site.url}/queues/typing"):  # the look of the page at itself
+        site.queuectl("enqueue", "--queue", "typing", "--delay", "1h", "true", check=0)
     panel.get_by_label("Rate").press_sequentially("m")
     assert panel.get_by_label("Rate").input_value() == "5/m"
     assert page.evaluate("document.activeElement.name") == "rate"
     panel.get_by_role("button", name="Save").click()
     expect(page.locator("#notice")).to_contain_text("rate 5/m")
-    expect(page.locator("#q-typing-other")).to_be_visible()
+    expect(page.locator("#queue-states")).to_contain_text("pending2")
 
 
 def test_a_selected_job_stays_selected_while_the_list_changes(visit: Visit, site: Site) -> None:

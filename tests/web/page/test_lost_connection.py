@@ -15,7 +15,7 @@ def test_a_worker_that_dies_without_an_event_is_shown_as_lost(visit: Visit, site
     try:
         worker.wait_until_ready()
         page = visit("/workers")
-        panel = page.locator("section", has=page.locator("#w-mayfly"))
+        panel = page.locator("#w-mayfly")
         expect(panel).to_contain_text("running")
         worker.kill()
         expect(panel).to_contain_text("lost")

@@ -27,16 +27,16 @@ def client(site: Site) -> Iterator[httpx.Client]:
 
 def test_the_first_queues_are_shown_and_the_others_found_by_name(client: httpx.Client) -> None:
     page = client.get("/queues").text
-    assert page.count('<section class="panel"') == 100
+    assert page.count('<tr id="q-') == 100
     assert f"100 of {QUEUES} queues are shown" in page
     found = client.get("/queues", params={"name": "er-039"}).text
-    assert found.count('<section class="panel"') == 10
+    assert found.count('<tr id="q-') == 10
     assert 'id="q-customer-0399"' in found
     assert "No matching queues" in client.get("/queues", params={"name": "<none>"}).text
 
 
 def test_the_overview_shows_the_busiest_queues(client: httpx.Client) -> None:
     page = client.get("/").text
-    assert page.count('href="/jobs?queue=customer-') == 15
-    assert 'href="/jobs?queue=customer-0399"' in page
+    assert page.count('href="/queues/customer-') == 15
+    assert 'href="/queues/customer-0399"' in page
     assert f">All {QUEUES} queues</a>" in page

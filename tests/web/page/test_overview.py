@@ -76,7 +76,7 @@ def test_an_empty_database_says_what_to_do_first(tmp_path: Path, browser: Browse
 
 def test_queues_workers_and_running_jobs_are_links_with_names_of_their_own(visit: Visit) -> None:
     page = visit("/", script=False)
-    expect(page.locator("#workers").get_by_role("link", name="bee")).to_have_attribute("href", "/workers#w-bee")
+    expect(page.locator("#workers").get_by_role("link", name="bee")).to_have_attribute("href", "/workers/bee")
     expect(page.locator("#running").get_by_role("link", name="long")).to_have_attribute("href", "/jobs/long")
     names = page.locator("main a:visible, main button:visible").evaluate_all(
         "all => all.map((one) => (one.ariaLabel || one.textContent).trim() + (one.href || ''))"

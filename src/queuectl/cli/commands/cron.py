@@ -10,9 +10,9 @@ from typing import Any, Final
 import click
 
 from queuectl.cli.app import App
-from queuectl.cli.command import group, integer, show_env_option
+from queuectl.cli.command import attempts, group, integer, show_env_option
 from queuectl.cli.commands.enqueue import single
-from queuectl.cli.completion import complete_schedules
+from queuectl.cli.completion import complete_queues, complete_schedules
 from queuectl.cli.job_options import (
     OPTION_GROUPS,
     PARENT_OPTIONS,
@@ -268,6 +268,33 @@ def _added(app: App, schedule: Schedule) -> Iterator[str]:
     yield f"{app.paint(escape_control(schedule.name), 'bold')}  {escape_control(command_of(schedule))}"
     for at in use.upcoming(reads, schedule.name, PREVIEWED_RUNS):
         yield f"  {clock_time(at, zone)}  {app.paint(humanize_time(at, now_ms), 'dim')}"
+
+
+@cron.subcommand("edit", "Change a schedule.")
+@_name
+@click.option("--schedule", metavar="SCHEDULE", help="Cron expression, or 'every 90s'.")
+@click.option("--tz", metavar="ZONE", help="Time zone: Europe/Berlin.")
+@click.option("--overlap", metavar="WHAT", help="Overlap with a running job: skip, queue, allow.")
+@click.option("--catch-up", metavar="WHAT", help="Missed runs to catch up: none, one, all:N.")
+@click.option("--jitter", metavar="TIME", help="Maximum random delay (none: no delay).")
+@click.option("--until", metavar="WHEN", help="Time of the last run (none: no end).")
+@click.option("--command", metavar="CMD", help="Command to run in the shell.")
+@click.option("-q", "--queue", metavar="NAME", shell_complete=complete_queues, help="Queue of the jobs.")
+@click.option("-p", "--priority", type=integer, metavar="N", help="Priority of the jobs.")
+@click.option("--max-attempts", "max_retries", type=attempts, metavar="N", help="Maximum number of attempts.")
+@click.option("--timeout", metavar="TIME", help="Time limit of a run (0: unlimited).")
+def edit(app: App, name: str, **options: Any) -> Result:
+    """Change a schedule. Options that are omitted keep their value. A paused schedule stays paused.
+
+    Examples:
+        queuectl cron edit nightly --schedule '0 3 * * *'
+        queuectl cron edit close --until none --overlap queue
+    """
+    own = {part: options.pop(part) for part in ("schedule", "tz", "overlap", "catch_up", "jitter", "until")}
+    fields = {field: value for field, value in options.items() if value is not None}
+    change = use.ScheduleEdit(**own, fields=fields, spelled=lambda field: f"--{field.replace('_', '-')}")
+    changed = use.edit(name, change, _context(app))
+    return Details(lambda: changed.to_dict(None), text=lambda: _added(app, changed), id=name)
 
 
 @cron.subcommand("list", "List schedules: last run, its result, next run.", examples="queuectl cron list")

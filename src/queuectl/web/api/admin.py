@@ -1,19 +1,13 @@
-"""Status, metrics and history; alerts; workers; settings; doctor, prune and the audit log."""
+"""Status, metrics and history; workers; settings; doctor, prune and the audit log."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, Final
 
 from queuectl import config
-from queuectl.alerts import operations as alerts
-from queuectl.alerts.evaluator import AlertDelivery
-from queuectl.config import environ, working_directory
+from queuectl.config import environ
 from queuectl.doctor import report, run_doctor
 from queuectl.errors import InvalidInput, WorkerNotFound
-from queuectl.jobs.model import BulkResult
 from queuectl.jobs.states import FINAL, State
 from queuectl.jobs.stats import ALL_QUEUES, OTHER_QUEUES, Counts, Span
 from queuectl.maintenance import pruner
@@ -33,7 +27,6 @@ from queuectl.web.api.operation import (
     PAGING,
     WHERE_SCHEMA,
     ApiRequest,
-    Created,
     Operations,
     Param,
     listing,
@@ -42,13 +35,10 @@ from queuectl.web.api.operation import (
     read_cursor,
 )
 from queuectl.web.issues import find_issues, read_overview
-from queuectl.web.middleware import Refused
 from queuectl.web.schemas import (
-    CHANGED_ALERT,
     COUNT,
     DURATION,
     FLAG,
-    NEW_ALERT,
     TEXT,
     TIME,
     array,
@@ -59,12 +49,9 @@ from queuectl.web.schemas import (
 )
 
 STATUS: Final = Operations("status")
-ALERTS: Final = Operations("alerts")
 WORKERS: Final = Operations("workers")
 CONFIG: Final = Operations("config")
 MAINTENANCE: Final = Operations("maintenance")
-
-_log: Final = logging.getLogger(__name__)
 
 # ── status, metrics and history ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,98 +113,6 @@ def history(session: WebSession, call: ApiRequest) -> Any:
     return [point.to_dict() for point in points]
 
 
-# ── alerts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@ALERTS("GET /alerts", "List alerts with their state.", listing(ref("Alert")), params=PAGING)
-def list_alerts(session: WebSession, call: ApiRequest) -> Any:
-    return paginate(call, alerts.to_dicts(session.reads, session.reads.alerts.all()), name="name")
-
-
-@ALERTS("POST /alerts", "Add an alert.", ref("Alert"), body=NEW_ALERT, checks_types=False, status=201)
-def add_alert(session: WebSession, call: ApiRequest) -> Any:
-    request = alert_request(session, {"name": None, **call.body})
-    added = alerts.add(request, cwd=working_directory(), reads=lambda: session.reads, open_store=session.open_store)
-    return Created(added.to_dict(), location=f"/alerts/{added.name}")
-
-
-def alert_request(session: WebSession, given: Mapping[str, Any]) -> alerts.AlertRequest:
-    """Raises Refused for a command if this server does not accept one."""
-    if given.get("command") is not None and not session.accepts_alert_commands:
-        # A command runs on this host: only its operator may allow clients to set one.
-        detail = "command: this server does not accept alert commands over HTTP"
-        hint = "give webhook instead; the operator can start the server with --allow-alert-commands"
-        raise Refused(HTTPStatus.FORBIDDEN, "alert-commands-off", detail, hint=hint)
-    return alerts.AlertRequest(**{"hold" if name == "for" else name: value for name, value in given.items()})
-
-
-def alert_context(session: WebSession) -> alerts.Context:
-    return alerts.Context(lambda: session.reads, session.open_store)
-
-
-@ALERTS("GET /alerts/{name}", "Show an alert with its latest notifications that are stored.", ref("AlertShown"))
-def show_alert(session: WebSession, call: ApiRequest) -> Any:
-    return alerts.show(session.reads, call.path["name"])
-
-
-@ALERTS(
-    "PATCH /alerts/{name}",
-    "Change an alert. Omitted fields keep their value; `none` removes within, queue, repeat or for.",
-    ref("AlertShown"),
-    body=CHANGED_ALERT,
-    checks_types=False,
-)
-def edit_alert(session: WebSession, call: ApiRequest) -> Any:
-    request = alert_request(session, {**call.body, "name": call.path["name"]})
-    alerts.edit(request, alert_context(session), cwd=working_directory())
-    return show_alert(session, call)
-
-
-@ALERTS("POST /alerts/{name}/pause", "Pause an alert. It is not evaluated and does not fire.", ref("AlertShown"))
-def pause_alert(session: WebSession, call: ApiRequest) -> Any:
-    require_done(alerts.pause_all([call.path["name"]], alert_context(session)))
-    return show_alert(session, call)
-
-
-@ALERTS("POST /alerts/{name}/resume", "Resume an alert.", ref("AlertShown"))
-def resume_alert(session: WebSession, call: ApiRequest) -> Any:
-    require_done(alerts.resume_all([call.path["name"]], alert_context(session)))
-    return show_alert(session, call)
-
-
-@ALERTS("DELETE /alerts/{name}", "Remove an alert.", ref("Answer"))
-def remove_alert(session: WebSession, call: ApiRequest) -> Any:
-    answer = require_done(alerts.remove_all([call.path["name"]], alert_context(session)))
-    return {"done": answer.done, "refused": []}
-
-
-def require_done(answer: BulkResult) -> BulkResult:
-    """Raise the error of the first one that was refused."""
-    for _, error in answer.refused:
-        raise error
-    return answer
-
-
-@ALERTS(
-    "POST /alerts/{name}/test",
-    "Send a test notification: call the webhook or run the command on the server. Recorded in the audit log.",
-    exactly(name=TEXT, state=TEXT, text=TEXT),
-    slow=True,
-)
-def test_alert(session: WebSession, call: ApiRequest) -> Any:
-    name = call.path["name"]
-    session.reads.alerts.get(name)  # before a database is created only to find that it has no such alert
-    return {"name": name, "state": "test", "text": alert_delivery(session).test(name)}
-
-
-def alert_delivery(session: WebSession) -> AlertDelivery:
-    """Deliver alerts with the current policy; if its file is unusable, with the previous one."""
-    session.gate.policy.follow(lambda _: None, lambda problem: _log.warning("%s", problem))
-    return AlertDelivery(
-        session.open_store(), lambda: session.settings, environ(), gate=session.gate, clock=session.clock
-    )
-
-
 # ── workers: requests return at once, as a job may take a day to finish ─────────────────────────────────────────────
 
 _NOW: Final = only(now=FLAG)
@@ -237,6 +132,12 @@ def list_workers(session: WebSession, call: ApiRequest) -> Any:
 def stop_workers(session: WebSession, call: ApiRequest) -> Any:
     mode = _stop_mode(call)
     return _request_stop(session, [worker.id for worker in session.reads.workers()], mode)
+
+
+@WORKERS("GET /workers/{id}", "Show a worker.", ref("Worker"))
+def show_worker(session: WebSession, call: ApiRequest) -> Any:
+    name = known_worker(session, call.path["id"])
+    return next(worker.to_dict() for worker in session.workers() if worker.id == name)
 
 
 @WORKERS(

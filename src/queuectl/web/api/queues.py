@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from queuectl.config import environ, working_directory
 from queuectl.cron import operations
-from queuectl.cron.operations import CronContext, ScheduleRequest, local_zone_name
+from queuectl.cron.operations import CronContext, ScheduleEdit, ScheduleRequest, local_zone_name
 from queuectl.errors import InvalidInput
 from queuectl.jobs.spec import Defaults
 from queuectl.operations import queues as use
@@ -25,7 +25,7 @@ from queuectl.web.api.operation import (
     paginate,
     read_field,
 )
-from queuectl.web.schemas import FLAG, ID, QUEUE_SETTINGS, TEXT, TIME, array, only, ref
+from queuectl.web.schemas import COUNT, FLAG, ID, QUEUE_SETTINGS, TEXT, TIME, array, exactly, only, ref
 
 QUEUES: Final = Operations("queues")
 BATCHES: Final = Operations("batches")
@@ -42,6 +42,21 @@ def list_queues(session: WebSession, call: ApiRequest) -> Any:
 @QUEUES("GET /queues/{name}", "Show a queue, even if it is empty.", _QUEUE)
 def show_queue(session: WebSession, call: ApiRequest) -> Any:
     return use.view(session.reads, use.check_queue(call.path["name"])).to_dict()
+
+
+@QUEUES(
+    "GET /queues/{name}/waiting",
+    "List the reasons why the jobs of a queue wait, each with the number of jobs.",
+    array(exactly(code=TEXT, jobs=COUNT, more=FLAG, message=TEXT)),
+)
+def explain_queue(session: WebSession, call: ApiRequest) -> Any:
+    name = use.check_queue(call.path["name"])
+    return [one.to_dict() for one in queue_waiting(session, name)]
+
+
+def queue_waiting(session: WebSession, name: str) -> list[use.Waiting]:
+    alive = [worker for worker in session.workers() if worker.state != "lost"]
+    return use.waiting(session.reads, name, alive=alive, now_ms=session.reads.now_ms())
 
 
 @QUEUES(
@@ -112,14 +127,33 @@ def add_schedule(session: WebSession, call: ApiRequest) -> Any:
     replace = bool(read_field(given.pop("replace", None), "replace", FLAG))
     options = {name: given.pop(name) for name in _OPTIONS if name in given}
     request = ScheduleRequest(schedule_name, expression, zone, given, **options)
-    defaults = Defaults.of(session.settings, cwd=working_directory())
-    context = CronContext(lambda: session.reads, session.open_store, lambda: defaults, random.random)
-    made = operations.add(request, context, replace=replace)
+    made = operations.add(request, cron_context(session), replace=replace)
     return Created(made.to_dict(None), location=f"/cron/{schedule_name}")
+
+
+def cron_context(session: WebSession) -> CronContext:
+    defaults = Defaults.of(session.settings, cwd=working_directory())
+    return CronContext(lambda: session.reads, session.open_store, lambda: defaults, random.random)
 
 
 @CRON("GET /cron/{name}", "Show a schedule with its last runs.", _SCHEDULE)
 def show_schedule(session: WebSession, call: ApiRequest) -> Any:
+    return session.schedules.get(call.path["name"])
+
+
+@CRON(
+    "PATCH /cron/{name}",
+    "Change a schedule. Omitted fields keep their value; `none` removes jitter and until, null a field of the job.",
+    _SCHEDULE,
+    body=ref("ScheduleChange"),
+)
+def edit_schedule(session: WebSession, call: ApiRequest) -> Any:
+    given = dict(fields_of(call.body))
+    own = {name: given.pop(name) for name in ("schedule", "tz", *_OPTIONS) if name in given}
+    for name in ("schedule", "tz", "overlap", "catch_up"):
+        if not isinstance(own.get(name), str | None):
+            raise InvalidInput(name, f"expected text, got {short_repr(own[name])}", hint="write it in quotes")
+    operations.edit(call.path["name"], ScheduleEdit(**own, fields=given), cron_context(session))
     return session.schedules.get(call.path["name"])
 
 

@@ -24,7 +24,7 @@ from queuectl.store.alerts import LastNotification, last_notifications, stored_n
 from queuectl.store_threads import WebSession
 from queuectl.text import escape_control
 from queuectl.units import format_duration, from_ms
-from queuectl.web.api.admin import alert_context, alert_delivery, alert_request, require_done
+from queuectl.web.api.alerts import alert_context, alert_delivery, alert_request, require_done
 from queuectl.web.pages.render import (
     Fields,
     Notice,
@@ -35,6 +35,7 @@ from queuectl.web.pages.render import (
     done,
     part,
     refused,
+    refused_form,
     sentence,
 )
 from queuectl.webhooks.rules import redact_url
@@ -55,6 +56,7 @@ def show(session: WebSession, ask: PageRequest, error: QueuectlError | None = No
         "alerts": [_row(one, messages.get(one.name)) for one in found],
         "notifications": _notifications(session, None),
         **_form(session, fields.text, error),
+        **refused_form(ask, "/alerts", error),
     }
     return View("alerts.html", "Alerts", values, status=200 if error is None else 422)
 
@@ -79,6 +81,7 @@ def show_one(session: WebSession, ask: PageRequest, error: QueuectlError | None 
         "created_at": from_ms(found.created_ms),
         "notifications": _notifications(session, found.name),
         **_form(session, present.get if error is None else ask.form.text, error),
+        **refused_form(ask, f"/alerts/{part(found.name)}", error),
     }
     return View("alert.html", f"Alert {found.name}", values, status=200 if error is None else 422)
 

@@ -16,6 +16,7 @@ from queuectl.store_threads import WebSession
 from queuectl.units import from_ms
 from queuectl.web.api.operation import read_cursor
 from queuectl.web.pages.actions import VERBS
+from queuectl.web.pages.jobs import table
 from queuectl.web.pages.render import PageRequest, View, with_query
 
 PAGE_SIZE: Final = 50
@@ -83,6 +84,7 @@ def show_one(session: WebSession, ask: PageRequest) -> View:
         "completed_at": None if found.batch.completed_at is None else from_ms(found.batch.completed_at),
         "failures": group_failures(failed)[:MAX_GROUPS],
         "most_read": MAX_FAILURES_READ if len(failed) == MAX_FAILURES_READ else None,
+        **table(session.reads, (), ("batch", name)),
         "jobs": list(session.reads.jobs(jobs, limit=MAX_JOBS_SHOWN)),
         "verbs": [VERBS["cancel"]] * bool(found.batch.open) + [VERBS["retry"]] * bool(found.failed),
     }

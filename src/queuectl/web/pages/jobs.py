@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -149,6 +149,21 @@ def show(session: WebSession, ask: PageRequest) -> View:
     return View("jobs.html", "Jobs", values)
 
 
+_NAMED_BY: Final = {"batch": "tags", "queue": "queue"}  # the column that shows a selector
+
+
+def table(reads: Reads, states: Iterable[State] = (), *selectors: tuple[str, str]) -> dict[str, Any]:
+    """What the table of jobs needs on other pages. `selectors`: those that its jobs have in common, and
+    that links in its cells keep."""
+    wanted, told = frozenset(states), {_NAMED_BY[name] for name, _ in selectors}
+    return {
+        "chosen": Selection(Fields([*(("state", state.value) for state in wanted), *selectors])),
+        "view": [],
+        "headers": [Header(column, None, None) for column in _columns(wanted) if column.name not in told],
+        **_table(reads),
+    }
+
+
 def _table(reads: Reads) -> dict[str, Any]:
     """What the table of jobs needs besides its headers."""
     return {
@@ -267,10 +282,7 @@ def show_dead(session: WebSession, ask: PageRequest) -> View:
     values: dict[str, Any] = {
         "count": reads.count(DEAD),
         "groups": groups,
-        "chosen": Selection(Fields([("state", State.DEAD.value)])),
-        "view": [],
-        "headers": [Header(column, None, None) for column in _COLUMNS[State.DEAD]],
-        **_table(reads),
+        **table(reads, [State.DEAD]),
         "latest": list(reads.jobs(DEAD, sort=Sort.FINISHED, limit=MAX_LATEST_DEAD)),
     }
     return View("dlq.html", "Dead jobs", values)

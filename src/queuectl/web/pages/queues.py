@@ -1,21 +1,24 @@
-"""The page of queues: job counts, settings, and forms to change them."""
+"""The pages of queues: all of them, and one with its trend, the reasons why its jobs wait, its workers and its settings."""
 
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
-from queuectl.errors import UsageError
+from queuectl.errors import InvalidInput, QueuectlError, Unavailable, UsageError
 from queuectl.jobs.queue_limits import QueueSettings
 from queuectl.jobs.resources import LIMITS
 from queuectl.jobs.states import WAITING
 from queuectl.operations import queues as use
 from queuectl.operations.queues import QueueView
 from queuectl.store_threads import WebSession
-from queuectl.text import plural
+from queuectl.text import WEBHOOK_QUEUE, plural
+from queuectl.units import format_duration
+from queuectl.web.api.queues import queue_waiting
 from queuectl.web.pages.job_form import limit_texts
-from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done
-from queuectl.web.pages.trend import queue_sparkline
+from queuectl.web.pages.render import Notice, PageRequest, View, confirm, done, part, refused_form
+from queuectl.web.pages.trend import WINDOWS, queue_sparkline, trend
 from queuectl.webhooks.rules import redact_url
 
 HOOKS: Final = ("on_success", "on_failure", "on_dead")  # shown as redacted URLs
@@ -31,16 +34,54 @@ def show(session: WebSession, ask: PageRequest) -> View:
     unsampled = session.reads.samples.unsampled()
     rows = [
         {
-            **_rules(one),
-            "waiting": sum(one.states[state.value] for state in WAITING),
-            "running": one.states["processing"],
-            "oldest_ms": oldest.get(one.name),
+            **_row(one, oldest.get(one.name)),
             "spark": queue_sparkline(session, one.name, unsampled) if index < MAX_CHARTS else None,
         }
-        for index, one in enumerate(found[:MAX_SHOWN])
+        for index, one in enumerate(sorted(found, key=lambda one: (one.name == WEBHOOK_QUEUE, one.name))[:MAX_SHOWN])
     ]
-    values = {"queues": rows, "rules": RULES, "known": len(known), "found": len(found), "most": MAX_SHOWN, "part": part}
+    values = {"queues": rows, "known": len(known), "found": len(found), "most": MAX_SHOWN, "part": part}
     return View("queues.html", "Queues", values)
+
+
+def show_one(session: WebSession, ask: PageRequest, error: QueuectlError | None = None) -> View:
+    name = use.check_queue(ask.param("name"))
+    one, form = use.view(session.reads, name), ask.form
+    present = {**_rules(one), **{rule: _shown(one, rule) for rule in RULES}}
+    workers = sorted(session.workers(), key=attrgetter("id"))
+    at = error.subject if isinstance(error, InvalidInput) else None
+    values: dict[str, Any] = {
+        **_row(one, session.reads.oldest_waiting_ms().get(name)),
+        "states": list(one.states),
+        "counts": one.states,
+        "trend": trend(session, ask.query.one("span"), name),
+        "windows": WINDOWS,
+        "reasons": queue_waiting(session, name),
+        "workers": [worker for worker in workers if worker.state != "lost" and use.serves(worker, name)],
+        "value_of": (lambda rule: form.one(rule) or "") if error else present.__getitem__,
+        "in_force": [(rule, present[rule]) for rule in RULES if present[rule]],
+        "error": error,
+        "error_at": at if at in RULES else None,
+        **refused_form(ask, f"/queues/{part(name)}", error),
+    }
+    return View("queue.html", f"Queue {name}", values, status=200 if error is None else 422)
+
+
+def _row(one: QueueView, oldest_ms: int | None) -> dict[str, Any]:
+    return {
+        **_rules(one),
+        "waiting": sum(one.states[state.value] for state in WAITING),
+        "running": one.states["processing"],
+        "oldest_ms": oldest_ms,
+        "is_internal": one.name == WEBHOOK_QUEUE,
+    }
+
+
+def _shown(one: QueueView, rule: str) -> str:
+    """The value of a setting as its field has it; empty if it is not set."""
+    value = _rules(one)[rule]
+    if value is None:
+        return ""
+    return format_duration(round(value * 1000)) if rule == "timeout" and value else str(value)
 
 
 def set_paused(session: WebSession, ask: PageRequest, *, paused: bool) -> View | Notice:
@@ -60,15 +101,21 @@ def _set_paused(name: str, paused: bool, session: WebSession) -> Notice:
     return done(f"Queue {name} {'paused. No new jobs start.' if paused else 'resumed'}")
 
 
-def change_settings(session: WebSession, ask: PageRequest) -> Notice:
+def change_settings(session: WebSession, ask: PageRequest) -> View | Notice:
     """Change the settings of a queue. The form has all settings; an empty field removes one."""
     name = use.check_queue(ask.param("name"))
     before, rules = _rules(use.view(session.reads, name)), session.reads.queues.rules().get(name, QueueSettings())
     given = {rule: ask.form.one(rule) or use.NO_VALUE for rule in RULES if ask.form.has(rule)}
-    changes = {rule: text for rule, text in given.items() if text != _text(before[rule])}
+    shown = use.view(session.reads, name)
+    changes = {rule: text for rule, text in given.items() if text != (_shown(shown, rule) or use.NO_VALUE)}
     if not changes:
         return done("Nothing to change")
-    session.set_queue(name, **changes)
+    try:
+        session.set_queue(name, **changes)
+    except Unavailable:
+        raise
+    except QueuectlError as error:
+        return show_one(session, ask, error)
     whole = {**before, **{hook: getattr(rules, hook) for hook in HOOKS}}
     earlier = {rule: _text(whole[rule]) for rule in changes}
 
@@ -76,10 +123,10 @@ def change_settings(session: WebSession, ask: PageRequest) -> Notice:
         again.set_queue(name, **earlier)
         return done(f"Queue {name} restored")
 
-    shown = (
+    changed = (
         f"{rule.replace('_', ' ')} {redact_url(value) if rule in HOOKS else value}" for rule, value in changes.items()
     )
-    return done(f"Queue {name} changed: {', '.join(shown)}", undo=back)
+    return done(f"Queue {name} changed: {', '.join(changed)}", undo=back)
 
 
 def _rules(one: QueueView) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from queuectl.jobs.resources import format_limits, format_usage
 from queuectl.jobs.states import State
 from queuectl.operations.inspect import without_webhook_queue
 from queuectl.store_threads import WebSession
-from queuectl.text import command_line, escape_control, plural
+from queuectl.text import WEBHOOK_QUEUE, command_line, escape_control, plural
 from queuectl.units import humanize_time, to_ms
 from queuectl.web.api.operation import reject_nul
 from queuectl.web.auth import Right
@@ -206,6 +206,11 @@ def back_to(form: Fields, default: str) -> str:
     return wanted if re.fullmatch(r"/(?![/\\])[\x21-\x7e]*", wanted) else default
 
 
+def refused_form(ask: PageRequest, default: str, error: object) -> dict[str, Any]:
+    """Values of a page that is the response to a form: with an error, its forms return to where that one came from."""
+    return {} if error is None else {"url": back_to(ask.form, default)}
+
+
 # ── templates ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 NOTHING: Final = "—"  # for what is not known, or is not
@@ -376,6 +381,7 @@ class Renderer:
             states=[state.value for state in State],
             limit_fields=_LIMIT_FIELDS,
             query=with_query,
+            internal_queue=WEBHOOK_QUEUE,
         )
 
     def page(

@@ -20,7 +20,20 @@ from queuectl.errors import QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import read_body
-from queuectl.web.pages import actions, admin, alerts, audit, batches, cron, job, job_form, jobs, overview, queues
+from queuectl.web.pages import (
+    actions,
+    alerts,
+    audit,
+    batches,
+    cron,
+    job,
+    job_form,
+    jobs,
+    overview,
+    queues,
+    settings,
+    workers,
+)
 from queuectl.web.pages.actions import PURGE, VERBS
 from queuectl.web.pages.render import (
     Handler,
@@ -45,10 +58,13 @@ PAGES: Final[Mapping[str, Handler]] = {
     "/find": jobs.find,
     "/enqueue": job_form.show,
     "/queues": queues.show,
-    "/workers": admin.show_workers,
+    "/queues/{name}": queues.show_one,
+    "/workers": workers.show,
+    "/workers/{id}": workers.show_one,
     "/dlq": jobs.show_dead,
     "/cron": cron.show,
-    "/settings": admin.show_settings,
+    "/cron/{name}": cron.show_one,
+    "/settings": settings.show,
     "/batches": batches.show,
     "/batches/{name}": batches.show_one,
     "/alerts": alerts.show,
@@ -65,10 +81,12 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/queues/{name}/resume": partial(queues.set_paused, paused=False),
     "/queues/{name}/set": queues.change_settings,
     "/queues/{name}/move": queues.move,
-    "/workers/{id}/stop": admin.stop_worker,
+    "/workers/{id}/stop": workers.stop,
+    "/workers/{id}/restart": workers.restart,
     "/dlq/retry": partial(jobs.act_on_dead, verb=VERBS["retry"]),
     "/dlq/purge": partial(jobs.act_on_dead, verb=PURGE),
     "/cron/+/add": cron.add,  # no schedule can have this name
+    "/cron/{name}/edit": cron.edit,
     "/cron/{name}/run": cron.run,
     "/cron/{name}/remove": cron.remove,
     "/cron/{name}/pause": partial(cron.set_paused, paused=True),
@@ -79,7 +97,7 @@ CHANGES: Final[Mapping[str, Handler]] = {
     "/alerts/{name}/resume": partial(alerts.set_paused, paused=False),
     "/alerts/{name}/test": alerts.test,
     "/alerts/{name}/remove": alerts.remove,
-    "/settings/{key}": admin.save_setting,
+    "/settings/{key}": settings.save,
 }
 
 

@@ -235,3 +235,13 @@ select earlier.number,
    and runs.number = earlier.run
  where earlier.queue = %(queue)s
    and earlier.number between %(first)s and %(last)s
+
+-- name: count_due
+-- Of a queue: the due jobs that wait, and those of them whose concurrency key has a free slot. At most `most` each, from indexes.
+select (
+    select count(*)
+      from (select 1 from queuectl.jobs where queue = %(queue)s and ready limit %(most)s) as due
+), (
+    select count(*)
+      from (select 1 from queuectl.jobs where queue = %(queue)s and ready and not key_blocked limit %(most)s) as free
+)

@@ -138,3 +138,13 @@ select number,
 select paused, concurrency, rate_starts, rate_ms, priority, max_retries, timeout_ms, per_key, on_success, on_failure, on_dead, limits
   from queues
  where name = :name
+
+-- name: count_due
+-- Of a queue: the due jobs that wait, and those of them whose concurrency key has a free slot. At most `most` each, from indexes.
+select (
+    select count(*)
+      from (select 1 from jobs indexed by jobs_oldest where queue = :queue and ready = 1 limit :most)
+), (
+    select count(*)
+      from (select 1 from jobs indexed by jobs_ready where queue = :queue and ready = 1 and key_blocked = 0 limit :most)
+)

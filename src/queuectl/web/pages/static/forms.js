@@ -6,6 +6,7 @@ import { parse, swap } from "./swap.js";
 export function start() {
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
+  document.addEventListener("change", (event) => event.target.matches("[data-submits]") && event.target.form.requestSubmit());
   for (const filters of document.querySelectorAll("[data-filters]"))
     filters.addEventListener("change", (event) => event.target.matches("select") && filters.requestSubmit());
   complete(document.querySelector("[data-complete]"));

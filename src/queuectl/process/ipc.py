@@ -31,6 +31,7 @@ from typing import Any, Final
 
 _READ_SIZE: Final = 1 << 18
 _LENGTH_BYTES: Final = 4
+_VERSION: Final = 4  # of the format: since Python 3.4
 
 Message = dict[str, Any]
 
@@ -85,7 +86,7 @@ class Channel:
         return bool(self._outgoing)
 
     def send(self, message: Message) -> None:
-        data = marshal.dumps(message)
+        data = marshal.dumps(message, _VERSION)
         self._outgoing += len(data).to_bytes(_LENGTH_BYTES, "big") + data
         self.flush()
 

@@ -128,8 +128,9 @@ class Job:
     @property
     def array_index(self) -> int | None:
         """None: it is not of an array."""
-        index = self.env.get(ARRAY_INDEX_VARIABLE)
-        return None if index is None else int(index)
+        index = self.env.get(ARRAY_INDEX_VARIABLE, "")
+        # Anything else was written into the database past queuectl.
+        return int(index) if index.isascii() and index.isdecimal() else None
 
     @property
     def timeout(self) -> float | None:

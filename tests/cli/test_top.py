@@ -120,7 +120,7 @@ def test_on_a_terminal_a_live_log_can_be_scrolled_and_searched(
     terminal.wait_for("processing")
     terminal.type("l")
     terminal.wait_for(f"Log of {job}")
-    wait_until(lambda: terminal.read() and "line 210" in terminal.shown, what="the live log")
+    wait_until(lambda: terminal.read() and re.search(r"line [2-9]\d\d\b", terminal.shown), what="the live log")
     terminal.type("g")
     terminal.wait_for("scrolled")  # in the border
     wait_until(lambda: terminal.read() and re.search(r"line 2\b", terminal.shown), what="the first lines")
@@ -134,7 +134,7 @@ def test_on_a_terminal_a_live_log_can_be_scrolled_and_searched(
     )
     terminal.wait_for("1 of 1 line")
     # New lines are printed meanwhile: the view stays where it is.
-    assert not re.search(r"line 2\d\d\b", terminal.shown[seen:])
+    assert not re.search(r"line [2-9]\d\d\b", terminal.shown[seen:])
     terminal.type("\x03")
     assert terminal.end() == 0
 
@@ -145,10 +145,7 @@ def test_on_a_terminal_a_queue_is_paused_only_after_a_question(queuectl: Program
     terminal.wait_for("pending 1")
     terminal.type("p")
     terminal.wait_for("Pause the queue default?")
-    terminal.type("n")
     assert queuectl("queue", "list", "--json", check=0).json[0]["paused"] is False
-    terminal.type("p")
-    wait_until(lambda: terminal.read() and terminal.shown.count("Pause the queue") == 2, what="the question again")
     terminal.type("y")
     terminal.wait_for("paused the queue default")
     assert queuectl("queue", "list", "--json", check=0).json[0]["paused"] is True

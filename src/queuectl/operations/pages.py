@@ -2,7 +2,7 @@
 
 No index finds a text in commands or errors, or the jobs of a queue or worker. An index of texts would have to be written with every job,
 for lists that are rarely used, so these lists read the jobs of their states in order, window by window. A page ends when
-it is full or after SEARCH_SECONDS; its cursor continues there (ADR 55).
+it is full or after SEARCH_SECONDS, for texts TEXT_SEARCH_SECONDS; its cursor continues there (ADR 55).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from queuectl.text import is_valid_queue
 from queuectl.units import to_ms
 
 MAX_COUNTED: Final = 1000  # matches that a page counts
-SEARCH_SECONDS: Final = 0.15
+SEARCH_SECONDS: Final = 0.1
+TEXT_SEARCH_SECONDS: Final = 0.15
 FIRST_WINDOW: Final = 2000  # jobs
 WINDOW_GROWTH: Final = 4
 
@@ -54,19 +55,21 @@ def page(
     cursor: str | None = None,
     counts: bool = False,
     most_sorted: int = MAX_SORTED_JOBS,
-    seconds: float = SEARCH_SECONDS,
+    seconds: float | None = None,
     monotonic: Callable[[], float] = SystemClock.monotonic,
 ) -> Page:
     """Up to `limit` jobs (at least 1) that match, from the cursor on. Raises InvalidInput for a cursor of another order, and for an
     order without an index if more than `most_sorted` jobs would have to be sorted.
 
     Keyset pagination: a job whose sort key does not change is returned exactly once, even if others are added or removed.
-    `counts`: also count the matches, up to MAX_COUNTED. `seconds`: the time limit of a search.
+    `counts`: also count the matches, up to MAX_COUNTED. `seconds`: the time limit of a search, by default the constant for it.
     """
     start = None if cursor is None else parse_cursor(cursor, sort, descending=descending)
     check_sortable(store, where, sort, most=most_sorted)
     if where.is_tallied and not store.count(where):
         return Page([], None, total=0 if counts else None, total_is_exact=counts)
+    if seconds is None:
+        seconds = TEXT_SEARCH_SECONDS if where.has_text else SEARCH_SECONDS
     search = _Search(store, where, sort, descending, monotonic() + seconds, monotonic)
     found = _previous_page(search, start, limit) if start is not None and start.backward else None
     if found is None:

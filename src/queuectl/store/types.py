@@ -69,6 +69,11 @@ class Filter(NamedTuple):
             return False
         return self._replace(states=frozenset(), includes_webhooks=True) != Filter()
 
+    @property
+    def has_text(self) -> bool:
+        """Whether texts are searched."""
+        return bool(self.match or self.errors or (self.unless is not None and self.unless.has_text))
+
     def has_queue(self, queue: str) -> bool:
         return queue in self.queues if self.queues else self.includes_webhooks or queue != WEBHOOK_QUEUE
 

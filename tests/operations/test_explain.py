@@ -155,6 +155,7 @@ def test_a_failed_job_is_explained_with_its_next_attempt_and_its_error(store: St
         "attempt": 2,
         "allowed": 3,
         "error": "exit code 3",
+        "last_output": None,
     }
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from queuectl.tui.screens import JobScreen
-from queuectl.tui.widgets import LogPane
+from queuectl.tui.job_screen import JobScreen
+from queuectl.tui.log_pane import LogPane
 from tests.e2e.hosts import Hosts
 from tests.e2e.scene import Scene
 from tests.postgres import dump as text_of_postgres
-from tests.tui.view import play, view
+from tests.tui.view import lines_of, play, view
 from tests.wait import until, wait_until
 from tests.web.server import FULL, Server
 from tests.webhooks.receiver import Receiver, receiving
@@ -101,8 +101,11 @@ class Searched:
         api = (
             f"/jobs/{job_id}",
             f"/jobs/{job_id}/logs",
+            f"/jobs/{job_id}/logs/lines",
+            f"/jobs/{job_id}/logs/search?text=e",
             "/jobs",
             "/dlq",
+            "/deaths",
             "/audit",
             f"/jobs/{job_id}/explain",
             "/doctor",
@@ -114,7 +117,17 @@ class Searched:
         yield "followed", server.http.get(f"/jobs/{job_id}/logs", params={"follow": "true"}, headers=events).content
         yield "part", server.http.get(f"/jobs/{job_id}/logs", headers={"Range": "bytes=0-4000"}).content
         with server.client(FULL) as client:
-            for page in ("/", "/jobs", f"/jobs/{job_id}", "/dlq", "/settings", "/workers", f"/jobs/{job_id}/log"):
+            for page in (
+                "/",
+                "/jobs",
+                f"/jobs/{job_id}",
+                f"/enqueue?clone={job_id}",
+                "/dlq",
+                "/audit",
+                "/settings",
+                "/workers",
+                f"/jobs/{job_id}/log",
+            ):
                 found = client.get(server.url + page, headers={"Cookie": ""}, follow_redirects=True)
                 yield f"page {page}", found.content
 
@@ -125,10 +138,10 @@ class Searched:
         async def look() -> None:
             async with view(self.scene.home, db=self.scene.db) as (app, _):
                 await app.push_screen(JobScreen(self.scene.store.get(job_id), log_only=False))
-                pane = lambda: app.screen.query_one(LogPane).lines  # noqa: E731 - it is one line
+                pane = lambda: lines_of(app.screen.query_one(LogPane))  # noqa: E731 - it is one line
                 await until(lambda: isinstance(app.screen, JobScreen), what="the job's page")
-                await until(lambda: any("--- END" in line.text for line in pane()), what="its log")
-                seen.extend(line.text for line in pane())
+                await until(lambda: any("--- END" in line for line in pane()), what="its log")
+                seen.extend(pane())
                 seen.append(app.export_screenshot())
 
         play(look)

@@ -55,7 +55,7 @@ def dialog_of(app: Top) -> str:
 
 
 def states_of(app: Top) -> dict[str, str]:
-    return {key: cells[1] for key, cells in rows_of(app, "#jobs").items()}
+    return {key: cells[1] for key, cells in rows_of(app, "#jobs").items() if len(cells) > 1}  # a hint has one
 
 
 def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -237,7 +237,6 @@ _COMMANDS: Final[Mapping[str, Mapping[str, str]]] = {
     "queuectl cron": {
         "queuectl cron add NAME SCHEDULE COMMAND": "create",
         "queuectl cron remove NAME": "delete rm",
-        "queuectl cron add --replace NAME SCHEDULE COMMAND": "edit",
         "queuectl cron list": "ls",
         "queuectl cron run NAME": "trigger",
     },

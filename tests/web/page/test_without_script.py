@@ -114,6 +114,7 @@ def test_the_server_requires_a_confirmation_for_actions_without_undo(visit: Visi
     page = visit("/", script=False)
     shown = page.request.post(f"{site.url}/{path}", form={"to": "other"}, headers={"Origin": site.url})
     assert (shown.status, 'name="confirmed"' in shown.text()) == (200, True)
+    assert 'id="link-state"' not in shown.text()  # no live updates: its address has no page
     assert site.queuectl("export", check=0).out == before
 
 

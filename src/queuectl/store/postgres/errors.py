@@ -69,7 +69,7 @@ def translate(exc: psycopg.Error, shown: str) -> errors.QueuectlError:
             return errors.StoreRefused(shown, problem, hint=_OWNER if problem.endswith("table meta") else GRANTS)
         case "23505":
             return UniqueViolation(shown, problem)
-        case "42P07":
+        case "42P06" | "42P07":
             return errors.StoreForeign(shown)
         case "3F000" | "42P01":
             return errors.StoreGone(shown)

@@ -107,6 +107,7 @@ class PageRequest(NamedTuple):
     may_change: bool
     url: str  # of the page, to return to it
     versions: str | None = None  # of a live update: those of the regions that the browser has, see `stamp_regions`
+    is_post: bool = False
 
     @property
     def is_update(self) -> bool:
@@ -179,6 +180,7 @@ async def read_request(request: Request) -> PageRequest:
         may_change=token is not None and token.right is Right.FULL,
         url=with_query(request.url.path, query),
         versions=request.headers.get("queuectl-update"),
+        is_post=request.method == "POST",
     )
 
 
@@ -396,6 +398,7 @@ class Renderer:
                 "url": ask.url,
                 "current_path": current_path(ask.url),
                 "may_change": ask.may_change,
+                "is_live": not ask.is_post,  # the address of a form has no page to update from
                 "now_ms": now_ms,
                 "ago": lambda moment: ago(moment, now_ms),
                 "plural": plural,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from queuectl.client import Queue
 from queuectl.clock import SystemClock
+from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
-from queuectl.store.types import Sort
+from queuectl.store.reads import Reads
+from queuectl.store.types import Filter, Sort
 from queuectl.tui.job_list import STEP, WINDOW_SIZE, JobFilter, ListOrder, Move, Window, anchor_at, read_window
 from queuectl.tui.session import Session
 
@@ -82,3 +86,33 @@ def test_memory_is_bounded_by_the_window(session: Session) -> None:
     window: Window = read_window(session, JobFilter(), ListOrder(), Move())
     assert len(window.jobs) == WINDOW_SIZE
     assert window.total == PENDING + CANCELLED + LATER
+
+
+def test_a_job_whose_state_changes_while_the_window_is_read_is_in_it_once(tmp_path: Path) -> None:
+    class Changing:
+        """Cancels the job before its second query."""
+
+        def __init__(self, reads: Reads) -> None:
+            self._reads, self._queries = reads, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._reads, name)
+
+        def jobs(self, where: Filter, **options: Any) -> Iterator[Job]:
+            self._queries += 1
+            if self._queries == 2:
+                queue.cancel("moves")
+            yield from self._reads.jobs(where, **options)
+
+    class ChangingSession(Session):
+        def find(self) -> Any:
+            return Changing(self.reads)
+
+    with Queue(tmp_path / "home") as queue:
+        for id_ in ("moves", "stays", "gone"):
+            queue.enqueue("true", id=id_)
+        queue.cancel("gone")
+        with ChangingSession(str(tmp_path / "home"), None, clock=SystemClock(), trust_home=True) as session:
+            window = read_window(session, JobFilter(), ListOrder(), Move())
+    states = [(job.id, job.state) for job in window.jobs]
+    assert sorted(states) == [("gone", "cancelled"), ("moves", "cancelled"), ("stays", "pending")]

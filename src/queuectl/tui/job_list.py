@@ -156,8 +156,14 @@ def read_window(session: Session, job_filter: JobFilter, order: ListOrder, move:
     found = list(islice(_read(reads, sections, anchor), WINDOW_SIZE + 1))
     named = _named(reads, job_filter.word, where) if anchor is None else []
     ids = {job.id for job in named}
-    jobs = [*named, *(job for job in found[:WINDOW_SIZE] if job.id not in ids)]
+    jobs = [*named, *(job for job in _without_stale(found[:WINDOW_SIZE]) if job.id not in ids)]
     return Window(jobs, anchor, len(found) > WINDOW_SIZE, first, total, job_filter, order, reads.now_ms())
+
+
+def _without_stale(jobs: Sequence[Job]) -> list[Job]:
+    """A job whose state changes between the queries of two sections is in both: only the later one is right."""
+    latest = {job.id: job for job in jobs}
+    return [job for job in jobs if job is latest[job.id]]
 
 
 def anchor_at(window: Window, index: int) -> Anchor:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -51,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The order depends only on a checksum of the name, so it is the same in each process."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: zlib.crc32(item.nodeid.partition("::")[0].encode()))
+
+
+def pytest_collection_finish() -> None:
+    """The ten thousand collected tests stay until the end: do not let every garbage collection go through them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -160,6 +160,9 @@ def test_a_session_that_listens_is_not_ended_for_being_idle(
 ) -> None:
     hands = Hands(open_pg(), home)
     end_an_idle_session(server, url)
+    end_an_idle_session(
+        server, url
+    )  # half a second later: the session of the store has ended for certain, and not at this moment
     hands.store.enqueue([new_job("a")])
     wait_until(hands.wakeup.drain, what="the notification")
     assert not hands.wakeup.polling_because

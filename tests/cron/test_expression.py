@@ -14,6 +14,7 @@ from queuectl.cron.expression import (
     Cron,
     Every,
     NextRun,
+    explain,
     normalize,
     parse_expression,
     require_a_run,
@@ -392,3 +393,16 @@ def test_a_fixed_time_is_not_repeated_when_clocks_are_set_back() -> None:
 
 def test_a_date_that_does_not_exist_has_no_runs() -> None:
     assert table("*/5 * 31 2 *", "Europe/Berlin")(0) is None
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("every 90m", "Every 1h30m"),
+        ("0 2 * * 1-5", "At 02:00 on Monday through Friday"),
+        ("30 0 2 * * *", "At 02:00:30 every day"),
+        ("@daily", "At 00:00 every day"),
+    ],
+)
+def test_an_expression_is_explained_in_words(text: str, words: str) -> None:
+    assert explain(text) == words

@@ -307,3 +307,7 @@ def test_the_origin_of_a_webhook_depends_on_the_importing_host(queue: str, origi
     fields = {"id": "a", "command": "true", "state": "pending", "created_at": NOON, "queue": queue}
     record = parse_record({**fields, "hooks": {"dead": ["http://a/", "job"]}}, defaults)
     assert record.hooks == {"dead": ["http://a/", origin]}
+
+
+def test_a_last_output_that_is_too_long_is_cut() -> None:
+    assert read(last_output="x" * 300).last_output == "x" * 200

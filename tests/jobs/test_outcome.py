@@ -17,6 +17,7 @@ from queuectl.jobs.outcome import (
     Settlement,
     Signalled,
     TimedOut,
+    failure_text,
     settle,
     settle_abandoned,
     settle_lost,
@@ -176,3 +177,9 @@ def test_a_job_that_was_released_before_it_started_has_no_run() -> None:
     done = settle(claim(), GivenBack("no slot"), policy=POLICY, chance=0.5)
     assert done.is_given_back
     assert (done.state, done.ending) == (State.PENDING, None)
+
+
+def test_the_text_of_a_failure_has_what_is_known_about_it() -> None:
+    assert failure_text("exit code 3", "no such table") == "exit code 3: no such table"
+    assert failure_text("exit code 3", None) == "exit code 3"
+    assert not failure_text(None, None)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from queuectl.errors import InvalidInput
-from queuectl.jobs.search import COMMAND, Term, format_query, parse_query
+from queuectl.jobs.search import COMMAND, Term, format_query, parse_query, starts_with_qualifier
 from tests.messages import assert_readable
 
 
@@ -65,3 +65,10 @@ def test_an_invalid_query_is_rejected_with_its_first_mistake(text: str, problem:
     assert (caught.value.subject, caught.value.problem) == ("q", problem)
     assert caught.value.hint.startswith(hint)
     assert_readable(caught.value)
+
+
+def test_only_a_known_qualifier_at_the_beginning_counts() -> None:
+    assert starts_with_qualifier("QUEUE:mail")
+    assert starts_with_qualifier("-tag:eu ffmpeg")
+    assert not starts_with_qualifier("python:x")
+    assert not starts_with_qualifier("ffmpeg queue:mail")

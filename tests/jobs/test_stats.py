@@ -36,11 +36,12 @@ times = st.builds(
     TimeBuckets,
     st.lists(st.integers(0, 1000), min_size=len(BOUNDS) + 1, max_size=len(BOUNDS) + 1).map(tuple),
     st.integers(0, 10**12),
+    st.integers(0, 10**9),
 )
 
 
 def measured(*took_ms: int) -> TimeBuckets:
-    return build_histogram((bucket_of(ms), 1, ms) for ms in took_ms)
+    return build_histogram((bucket_of(ms), 1, ms, ms) for ms in took_ms)
 
 
 def test_bounds_grow_and_are_whole_milliseconds() -> None:
@@ -61,9 +62,9 @@ def test_an_empty_histogram_has_no_percentile() -> None:
 
 @pytest.mark.parametrize(
     "part, wanted",
-    [(0.0, 100.0), (0.5, 175.0), (1.0, 250.0)],
+    [(0.0, 100.0), (0.5, 150.0), (1.0, 200.0)],
 )
-def test_a_percentile_is_interpolated_within_its_bucket(part: float, wanted: float) -> None:
+def test_a_percentile_is_interpolated_within_its_bucket_up_to_the_longest_time(part: float, wanted: float) -> None:
     assert percentile_ms(measured(*[200] * 10), part) == wanted
 
 
@@ -71,20 +72,27 @@ def test_a_percentile_lies_in_the_bucket_of_the_job_that_it_is_about() -> None:
     took = measured(*[5] * 50, *[200] * 45, *[40_000] * 5)
     assert percentile_ms(took, 0.50) == 10
     assert percentile_ms(took, 0.95) == 250
-    assert percentile_ms(took, 0.99) == 30_000 + 30_000 * 4 / 5
+    assert percentile_ms(took, 0.99) == 30_000 + 10_000 * 4 / 5
 
 
-def test_a_percentile_beyond_the_last_bound_is_that_bound() -> None:
-    assert percentile_ms(measured(90_000_000), 0.5) == 86_400_000
+def test_a_percentile_beyond_the_last_bound_lies_between_that_and_the_longest_time() -> None:
+    assert percentile_ms(measured(90_000_000), 0.5) == 88_200_000
+
+
+def test_without_a_longest_time_a_bucket_ends_at_its_bound() -> None:
+    assert percentile_ms(build_histogram([(4, 10, 2000)]), 0.5) == 175
+    assert percentile_ms(build_histogram([(len(BOUNDS), 1, 90_000_000)]), 0.5) == 86_400_000
 
 
 @given(st.lists(st.integers(0, 90_000_000), min_size=1), st.sampled_from([0.5, 0.95, 0.99]))
-def test_a_percentile_is_in_the_bucket_of_the_exact_one(took: list[int], part: float) -> None:
+def test_a_percentile_is_in_the_bucket_of_the_exact_one_and_never_beyond_the_longest_time(
+    took: list[int], part: float
+) -> None:
     exact = sorted(took)[max(0, math.ceil(part * len(took)) - 1)]
     found = percentile_ms(measured(*took), part)
     assert found is not None
-    low, high = ([0, *BOUNDS_MS, BOUNDS_MS[-1]][bucket_of(exact) + step] for step in (0, 1))
-    assert low <= found <= high
+    low, high = ([0, *BOUNDS_MS, max(took)][bucket_of(exact) + step] for step in (0, 1))
+    assert low <= found <= min(high, max(took))
 
 
 @given(times)
@@ -101,7 +109,7 @@ def test_two_histograms_are_added(one: TimeBuckets, other: TimeBuckets) -> None:
 
 def test_an_empty_histogram_is_packed_as_an_empty_list() -> None:
     assert pack_histogram(TimeBuckets()) == "[]"
-    assert pack_histogram(measured(5, 7)) == "[12,2]"
+    assert pack_histogram(measured(5, 7)) == "[12,7,2]"
 
 
 NOON = 1_800_000_000_000

@@ -94,12 +94,12 @@ def test_a_point_says_what_happened_in_each_queue(sampled: Store, worker: Hands,
     (mail,) = store.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000, queue="mail")
     assert mail.counts == Counts(enqueued=2, started=2, completed=1, failed=1, dead=1)
     assert (mail.waiting, mail.running, mail.oldest_ms) == (0, 0, None)
-    assert mail.run == build_histogram([(8, 1, 3000)])
+    assert mail.run == build_histogram([(8, 1, 3000, 3000)])
     assert mail.wait.jobs == 1
     (everything,) = store.samples.points(Span.MINUTE, since_ms=clock.now_ms() - 60_000)
     assert everything.counts == Counts(enqueued=4, started=4, completed=2, failed=1, dead=1)
     assert (everything.running, everything.covers_ms) == (1, 62_000)
-    assert everything.run == build_histogram([(2, 1, 40), (8, 1, 3000)])
+    assert everything.run == build_histogram([(2, 1, 40, 40), (8, 1, 3000, 3000)])
 
 
 def test_the_time_since_the_last_sample_is_known_before_it_is_sampled(

@@ -22,10 +22,14 @@ BOUNDS_MS: Final = tuple(round(bound * 1000) for bound in BOUNDS)
 
 
 class TimeBuckets(NamedTuple):
-    """A histogram: the count in each bucket (the last one is beyond all bounds), and the sum."""
+    """A histogram: the count in each bucket (the last one is beyond all bounds), the sum, and the longest time.
+
+    The longest is None if it is unknown: the totals of all time are stored without it.
+    """
 
     counts: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
     total_ms: int = 0
+    longest_ms: int | None = None
 
     @property
     def jobs(self) -> int:
@@ -41,48 +45,50 @@ def bucket_of(ms: int) -> int:
     return bisect_left(BOUNDS_MS, ms)
 
 
-def build_histogram(buckets: Iterable[tuple[int, int, int]]) -> TimeBuckets:
-    """From tuples of bucket, count and sum; a bucket may occur several times."""
-    counts, total = [0] * (len(BOUNDS) + 1), 0
-    for bucket, jobs, ms in buckets:
+def build_histogram(buckets: Iterable[tuple[int, ...]]) -> TimeBuckets:
+    """From tuples of bucket, count, sum and, if it is known, the longest time; a bucket may occur several times."""
+    counts, total, known = [0] * (len(BOUNDS) + 1), 0, list[int]()
+    for bucket, jobs, ms, *longest in buckets:
         counts[bucket] += jobs
         total += ms
-    return TimeBuckets(tuple(counts), total)
+        known += longest
+    return TimeBuckets(tuple(counts), total, max(known, default=None))
 
 
 def add_histograms(one: TimeBuckets, other: TimeBuckets) -> TimeBuckets:
     counts = tuple(a + b for a, b in zip(one.counts, other.counts, strict=True))
-    return TimeBuckets(counts, one.total_ms + other.total_ms)
+    known = [longest for longest in (one.longest_ms, other.longest_ms) if longest is not None]
+    return TimeBuckets(counts, one.total_ms + other.total_ms, max(known, default=None))
 
 
 def percentile_ms(times: TimeBuckets, part: float) -> float | None:
     """The percentile (`part` is 0.95 for p95), interpolated within its bucket. None if the histogram is empty.
 
-    Beyond the last bound, that bound.
+    A bucket ends at the longest time. If that is unknown, the percentile beyond the last bound is that bound.
     """
     if not times.jobs:
         return None
     wanted = part * times.jobs
     reached = list(accumulate(times.counts))
     bucket = next(place for place, so_far in enumerate(reached) if so_far >= wanted and so_far > 0)
-    if bucket == len(BOUNDS_MS):
-        return float(BOUNDS_MS[-1])
     lower = BOUNDS_MS[bucket - 1] if bucket else 0
+    ends = [*BOUNDS_MS[bucket : bucket + 1], *([] if times.longest_ms is None else [times.longest_ms])]
+    upper = max(lower, min(ends, default=lower))
     into = wanted - (reached[bucket] - times.counts[bucket])
-    return lower + (BOUNDS_MS[bucket] - lower) * into / times.counts[bucket]
+    return lower + (upper - lower) * into / times.counts[bucket]
 
 
 def pack_histogram(times: TimeBuckets) -> str:
-    """The stored form: the sum, then the counts without trailing zeros."""
+    """The stored form: the sum, the longest time, then the counts without trailing zeros."""
     counts = list(times.counts)
     while counts and not counts[-1]:
         counts.pop()
-    return json.dumps([times.total_ms, *counts], separators=(",", ":")) if counts else "[]"
+    return json.dumps([times.total_ms, times.longest_ms, *counts], separators=(",", ":")) if counts else "[]"
 
 
 def unpack_histogram(text: str) -> TimeBuckets:
-    total, *counts = json.loads(text) or [0]
-    return TimeBuckets(tuple(counts) + (0,) * (len(BOUNDS) + 1 - len(counts)), total)
+    total, longest, *counts = json.loads(text) or [0, None]
+    return TimeBuckets(tuple(counts) + (0,) * (len(BOUNDS) + 1 - len(counts)), total, longest)
 
 
 _PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))

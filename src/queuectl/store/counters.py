@@ -34,6 +34,7 @@ from queuectl.store.types import Row
 # are not counted: finding them would need a scan of all jobs that have ended.
 LATE_MS: Final = 5000
 EVER: Final = 2**63 - 1  # later than any time
+BUCKET_COLUMNS: Final = 5  # of `measured`; the last one, the longest time, is only for samples
 MAX_UNSAMPLED_TIMES: Final = 10_000  # jobs; their times are read one by one
 SAMPLE_ATTEMPTS: Final = 3  # jobs may be pruned concurrently
 _MAX_WINDOW_MS: Final = 3_600_000
@@ -145,7 +146,7 @@ def sampled(sampling: Sampling, answers: SampleInput, *, now_ms: int) -> Sample:
         note_sample={"at": now_ms, "until": until, "last": sampling.last_ms, "since": sampling.until_ms}
         | {"removals": sampling.removals},
         # In one order for all callers, so that they do not deadlock.
-        add_to_bucket=sorted(answers.measured),
+        add_to_bucket=sorted(row[:BUCKET_COLUMNS] for row in answers.measured),
         set_counters=[
             (queue, *counts) for queue, counts in sorted(snapshot.totals.items()) if snapshot.then.get(queue) != counts
         ],
@@ -181,10 +182,10 @@ def _row(span: Span, point: Point) -> Row:
 
 
 def times_by_queue(buckets: Iterable[Row]) -> dict[str, tuple[TimeBuckets, TimeBuckets]]:
-    """Run times and waiting times, from the columns of `buckets` and `measured`."""
-    found: dict[str, dict[str, list[tuple[int, int, int]]]] = {}
-    for queue, what, bucket, jobs, ms in buckets:
-        found.setdefault(queue, {"run": [], "wait": []})[what].append((bucket, jobs, ms))
+    """Run times and waiting times, from the columns of `buckets` or `measured`."""
+    found: dict[str, dict[str, list[tuple[int, ...]]]] = {}
+    for queue, what, *bucket in buckets:
+        found.setdefault(queue, {"run": [], "wait": []})[what].append(tuple(bucket))
     return {queue: (build_histogram(of["run"]), build_histogram(of["wait"])) for queue, of in found.items()}
 
 
@@ -234,7 +235,7 @@ class Samples:
         with self._tx.snapshot():
             since = self._state().since(self._tx.clock.now_ms())
             counted, measured = self._tx.each(("buckets", ()), ("measured", {"since": since, "until": EVER}))
-        return times_by_queue(counted + measured)
+        return times_by_queue(counted + [row[:BUCKET_COLUMNS] for row in measured])
 
     def record(self) -> bool:
         """Write samples for the time since the last ones, and remove those past their retention, in one transaction. False if it was

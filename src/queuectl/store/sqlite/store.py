@@ -15,7 +15,7 @@ from queuectl.jobs.model import Job
 from queuectl.jobs.states import State
 from queuectl.store import rows
 from queuectl.store.audit import state_change
-from queuectl.store.counters import EVER, Sampling, bucket_rows
+from queuectl.store.counters import BUCKET_COLUMNS, EVER, Sampling, bucket_rows
 from queuectl.store.reads import PAGE_SIZE, Position, count_unpromoted, positions_before
 from queuectl.store.sqlite.claims import SqliteClaims
 from queuectl.store.sqlite.connection import MEMORY, SQL, OnWait, SqliteTransactions, connect
@@ -252,7 +252,7 @@ class SqliteStore(Store):
             since = self._counted_until(EVER)
             if since is not None:
                 measured = self.db.all(SQL["measured"], {"since": since, "until": EVER})
-                self.db.executemany(SQL["add_to_bucket"], measured)
+                self.db.executemany(SQL["add_to_bucket"], [row[:BUCKET_COLUMNS] for row in measured])
             self.db.execute("delete from batches")
             self.db.execute("delete from webhook_outbox")
             removed = self.db.execute(SQL["reset_jobs"])

@@ -107,7 +107,7 @@ on conflict (one) do update
  where old.until < %(before)s
 
 -- name: add_to_bucket
--- Add measured times to their buckets. Positional: the columns of `measured`.
+-- Add measured times to their buckets. Positional: the columns of `measured` without the longest time.
 insert into queuectl.buckets as old (queue, what, bucket, jobs, ms)
 values (%s, %s, %s, %s, %s)
 on conflict (queue, what, bucket) do update set jobs = old.jobs + excluded.jobs, ms = old.ms + excluded.ms
@@ -152,8 +152,8 @@ on conflict (span, queue, at) do update
        wait = excluded.wait
 
 -- name: measured
--- Run and waiting times of the jobs that were completed after a time and up to another, in buckets: see jobs/stats.py. One scan
--- of the index for both.
+-- Run and waiting times of the jobs that were completed after a time and up to another, in buckets, and the longest time of each:
+-- see jobs/stats.py. One scan of the index for both.
 with ended as materialized (
     select queue, duration_ms, wait_ms
       from queuectl.jobs
@@ -167,7 +167,7 @@ select queue, what,
            array[10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 900000, 3600000, 14400000,
                  86400000]::bigint[]
        ) as bucket,
-       count(*), sum(ms)::bigint
+       count(*), sum(ms)::bigint, max(ms)
   from (
     select queue, 'run' as what, duration_ms as ms
       from ended

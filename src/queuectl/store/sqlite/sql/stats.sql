@@ -72,7 +72,7 @@ on conflict (one) do update
  where until < :before
 
 -- name: add_to_bucket
--- Add measured times to their buckets. Positional: the columns of `measured`.
+-- Add measured times to their buckets. Positional: the columns of `measured` without the longest time.
 insert into buckets (queue, what, bucket, jobs, ms)
 values (?, ?, ?, ?, ?)
 on conflict (queue, what, bucket) do update set jobs = jobs + excluded.jobs, ms = ms + excluded.ms
@@ -117,8 +117,8 @@ on conflict (span, queue, at) do update
        wait = excluded.wait
 
 -- name: measured
--- Run and waiting times of the jobs that were completed after a time and up to another, in buckets: see jobs/stats.py. One scan
--- of the index for both.
+-- Run and waiting times of the jobs that were completed after a time and up to another, in buckets, and the longest time of each:
+-- see jobs/stats.py. One scan of the index for both.
 with ended as materialized (
     select queue, duration_ms, wait_ms
       from jobs indexed by jobs_completed
@@ -130,7 +130,7 @@ select queue, what,
        (ms > 10) + (ms > 25) + (ms > 50) + (ms > 100) + (ms > 250) + (ms > 500) + (ms > 1000) + (ms > 2500) + (ms > 5000)
        + (ms > 10000) + (ms > 30000) + (ms > 60000) + (ms > 300000) + (ms > 900000) + (ms > 3600000) + (ms > 14400000)
        + (ms > 86400000) as bucket,
-       count(*), sum(ms)
+       count(*), sum(ms), max(ms)
   from (
     select queue, 'run' as what, duration_ms as ms
       from ended

@@ -4,12 +4,14 @@ import gc
 import os
 import shutil
 import sqlite3
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
+from textual.worker import WorkerFailed
 
 from queuectl.client import Queue
 from queuectl.clock import SystemClock
@@ -277,6 +279,21 @@ def test_an_unexpected_exception_ends_the_view_and_is_raised_to_the_caller(home:
             assert not app._exit_renderables, "it would be printed with all that was in memory"
 
     with pytest.raises(ZeroDivisionError):
+        play(scene)
+
+
+def test_the_exception_of_a_background_worker_is_raised_with_its_own_traceback(home: Path) -> None:
+    async def breaks() -> None:
+        raise ZeroDivisionError
+
+    async def scene() -> None:
+        async with view(home) as (app, _):
+            app.run_worker(breaks())
+            await until(lambda: app.fault is not None, what="the end")
+            assert isinstance(app.fault, ZeroDivisionError)
+            assert traceback.extract_tb(app.fault.__traceback__)[-1].name == "breaks"
+
+    with pytest.raises(WorkerFailed):  # the harness of textual raises its wrapper
         play(scene)
 
 

@@ -16,6 +16,7 @@ from textual.driver import Driver
 from textual.filter import NoColor
 from textual.timer import Timer
 from textual.widgets import ContentSwitcher, Footer, Static
+from textual.worker import WorkerFailed
 
 from queuectl.clock import Cancelled, SystemClock
 from queuectl.errors import QueuectlError, Unavailable
@@ -183,8 +184,10 @@ class Top(App[None]):
 
     @property
     def fault(self) -> Exception | None:
-        """The unexpected exception that has ended the view."""
-        return self._exception
+        """The unexpected exception that has ended the view; of a background worker, that which it raised."""
+        fault = self._exception
+        # The wrapper has neither a cause nor a traceback.
+        return fault.error if isinstance(fault, WorkerFailed) and isinstance(fault.error, Exception) else fault
 
     def _fatal_error(self) -> None:
         # No traceback of textual, which prints the local variables of all frames.

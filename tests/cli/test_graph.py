@@ -143,9 +143,7 @@ def test_list_show_and_explain_name_the_parents_of_a_job(queuectl: Program) -> N
     enqueue(queuectl, "c", "--after-any", "a,b")
     assert "waits for a (pending) and b (blocked)" in queuectl("list", check=0).out
     assert "a (ended), b (ended)" in queuectl("show", "c", check=0).out
-    assert (
-        "  It waits for a to end (pending now) and b to end (blocked now)." in queuectl("explain", "c", check=0).lines
-    )
+    assert "  Waiting for a to end (pending) and b to end (blocked)." in queuectl("explain", "c", check=0).lines
     (blocked, _) = queuectl("explain", "b", "--json", check=0).json["reasons"]
     assert blocked["parents"] == [{"id": "a", "state": "pending", "when": "completed", "else": "cancel"}]
 
@@ -282,7 +280,7 @@ def test_explain_mentions_a_parent_in_a_paused_queue(queuectl: Program) -> None:
     enqueue(queuectl, "build", "-q", "slow")
     enqueue(queuectl, "test", "--after", "build")
     queuectl("queue", "pause", "slow", check=0)
-    assert "It waits for build to complete (pending now)." in queuectl("explain", "test", check=0).out
+    assert "Waiting for build to complete; it is pending." in queuectl("explain", "test", check=0).out
     assert "paused" in queuectl("explain", "build", check=0).out
 
 

@@ -292,7 +292,7 @@ def test_a_running_job_is_explained_with_its_start_worker_and_remaining_time(
     assert reasons(store) == [
         {
             "code": "running",
-            "message": f"It runs now: run 1, since {started_at}, for 20s, on worker ada at here, pid {PID}."
+            "message": f"Running for 20s on worker ada at here (run 1, PID {PID}), since {started_at}."
             " 1m10s of its timeout of 1m30s are left.",
             "run": 1,
             "worker": "ada",
@@ -312,7 +312,7 @@ def test_a_run_that_has_not_started_has_no_pid(store: Store, hire: Hire) -> None
     hire().claim_one()
     (found,) = reasons(store)
     assert (found["pid"], found["timeout_left_ms"]) == (None, None)
-    assert found["message"].endswith("on worker ada at here.")
+    assert " on worker ada at here (run 1), since " in found["message"]
 
 
 def test_a_pending_cancel_is_the_first_reason(store: Store, hire: Hire) -> None:

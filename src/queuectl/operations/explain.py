@@ -113,7 +113,7 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
         match wait:
             case Wait.BLOCKED:
                 names, parents = _waits_for(store, job.id)
-                yield Reason(wait, f"It waits for {names}", {"parents": parents})
+                yield Reason(wait, f"Waiting for {names}", {"parents": parents})
             case Wait.HELD:
                 yield _held(job)
             case Wait.RETRY:
@@ -142,7 +142,10 @@ def _waiting(store: Reads, job: Job, alive: Sequence[Worker], now_ms: int) -> It
 def _waits_for(store: Reads, job_id: str) -> tuple[str, list[dict[str, str]]]:
     """The unfinished parents of a blocked job: as a phrase, and each with its need and its state."""
     waiting = [link for link in store.parents([job_id], limit=MAX_PARENTS) if link.state is DependencyState.WAITING]
-    named = [f"{link.parent} to {_NEEDS[link.when]} ({link.parent_state} now)" for link in waiting[:MAX_NAMED_PARENTS]]
+    if len(waiting) == 1:
+        named = [f"{link.parent} to {_NEEDS[link.when]}; it is {link.parent_state}" for link in waiting]
+    else:
+        named = [f"{link.parent} to {_NEEDS[link.when]} ({link.parent_state})" for link in waiting[:MAX_NAMED_PARENTS]]
     more = [f"{len(waiting) - MAX_NAMED_PARENTS:,} more"] if len(waiting) > MAX_NAMED_PARENTS else []
     *others, last = [*named, *more] or ["other jobs to end"]
     cards = [
@@ -264,8 +267,9 @@ def _run(job: Job, run: Run | None, now_ms: int) -> Reason:
     ran_ms = 0 if started_at is None else max(0, now_ms - to_ms(started_at))
     left_ms = None if job.timeout_ms is None else max(0, job.timeout_ms - ran_ms)
     host, pid = (None, None) if run is None else (run.host, run.pid)
-    where = f"on worker {job.worker}" + (f" at {host}" if host else "") + (f", pid {pid}" if pid else "")
-    sentence = f"It runs now: run {job.runs}, since {iso(started_at)}, for {_span(ran_ms)}, {where}"
+    where = f"on worker {job.worker}" + (f" at {host}" if host else "")
+    which = f"run {job.runs}" + (f", PID {pid}" if pid else "")
+    sentence = f"Running for {_span(ran_ms)} {where} ({which}), since {iso(started_at)}"
     if left_ms is not None and job.timeout_ms is not None:
         sentence += f". {_span(left_ms)} of its timeout of {format_duration(job.timeout_ms)} are left"
     facts = {"run": job.runs, "worker": job.worker, "host": host, "pid": pid}

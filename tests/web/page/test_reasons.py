@@ -58,7 +58,7 @@ def test_the_result_of_a_job_has_no_advice_for_the_command_line(
         site.queuectl("enqueue", "--id", name, "--max-retries", "0", command, check=0)
     site.queuectl("enqueue", "--id", "runs", "--timeout", "1h", "exec sleep 600", check=0)
     site.queuectl("wait", "good", "bad", timeout=30)
-    wait_until(lambda: "It runs now" in why(client, "runs")[0], what="it to run")
+    wait_until(lambda: "Running for" in why(client, "runs")[0], what="it to run")
     assert "It is dead: 1 of 1 runs failed, the last with exit code 3." in why(client, "bad")[0]
     assert "Retry runs it again." in why(client, "bad")[0]
     for one in ("good", "bad", "runs"):

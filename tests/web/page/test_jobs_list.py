@@ -59,7 +59,7 @@ class TestColumns:
             for state in ("pending", "processing", "failed", "completed", "dead")
         }
         assert [header for header in found["pending"] if header not in found["completed"]] == [
-            "State",
+            "Reason",
             "Priority",
             "Due",
         ]
@@ -81,6 +81,17 @@ class TestColumns:
         assert re.search(r"failed · retry in \d+[mh]", texts["again"])
         assert "exit code 9 · timeout: &lt;b&gt;db&lt;/b&gt;" in texts["late"]
         assert sum("[17]" in text for text in texts.values()) == 1
+
+    def test_a_pending_job_has_the_reason_why_it_waits(self, http: httpx.Client, site: Site) -> None:
+        site.queuectl("queue", "pause", "closed", check=0)
+        for command in ("true", "false"):
+            site.queuectl("enqueue", "--queue", "closed", "--id", command, command, check=0)
+        site.queuectl("hold", "false", check=0)
+        pages = http.get("/jobs?state=pending&queue=closed").text + http.get("/jobs?state=pending&queue=shop").text
+        rows = {match[1]: row for row in rows_of(pages) if (match := re.search(r'name="id" value="(\w+)"', row))}
+        notes = {name: re.findall(r'class="nt">\s*<span[^>]*>(.*?)</span>', row) for name, row in rows.items()}
+        assert notes == {"true": ["queue paused"], "false": ["held"], "high": ["held"], "low": ["not due"]}
+        site.queuectl("cancel", "true", "false", check=0)
 
     def test_headers_sort_and_sort_back(self, http: httpx.Client) -> None:
         first = http.get("/jobs?queue=shop&state=pending").text

@@ -63,7 +63,11 @@ _ENDED: Final = (_STATE, _JOB, _NOTE, _QUEUE, _TAGS, _DURATION, _FINISHED)
 # The columns for the jobs of one state.
 _COLUMNS: Final[Mapping[State, tuple[Column, ...]]] = {
     State.BLOCKED: (_JOB, Column("note", "Waiting for"), _QUEUE, _TAGS, _PRIORITY, _ENQUEUED),
-    State.PENDING: (_STATE, _JOB, _QUEUE, _TAGS, _PRIORITY, Column("due", "Due", Sort.RUN_AT), _ENQUEUED),
+    State.PENDING: (
+        *(_JOB, Column("note", "Reason"), _QUEUE, _TAGS, _PRIORITY),
+        Column("due", "Due", Sort.RUN_AT),
+        _ENQUEUED,
+    ),
     State.PROCESSING: (
         *(
             _JOB,

@@ -42,7 +42,7 @@ def test_a_batch_counts_its_jobs_by_state(store: Store, worker: Hands) -> None:
     batch = store.batches.get("b")
     counted = {state: jobs for state, jobs in batch.states.items() if jobs}
     assert counted == {State.COMPLETED: 1, State.PROCESSING: 1, State.DEAD: 1, State.PENDING: 1}
-    assert (batch.added, batch.open, batch.recent) == (4, 2, 1)
+    assert (batch.added, batch.open, batch.recent, batch.ended_at) == (4, 2, 2, None)
     assert set(batch.states) == set(State)
 
 
@@ -74,6 +74,7 @@ def test_a_page_of_batches_continues_after_the_last_one_and_has_their_recent_job
         found += some
     assert [batch.name for batch in found] == ["b", "two", "one_2", "one-1", "oldest"]
     assert {(batch.recent, batch.open) for batch in found} == {(1, 0)}
+    assert {batch.ended_at for batch in found} == {clock.now_ms()}
     assert [batch.name for batch in store.batches.page(limit=9, match="ONE_")] == ["one_2"]
 
 

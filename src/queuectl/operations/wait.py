@@ -188,7 +188,7 @@ class _RetryingReads:
 # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-_NOT_COMPLETED: Final = frozenset({State.DEAD, State.CANCELLED})
+NOT_COMPLETED: Final = (State.DEAD, State.CANCELLED)
 MIN_RATE_MS: Final = 1000  # a rate over less time is not meaningful
 
 
@@ -204,7 +204,7 @@ class Progress(NamedTuple):
 
     @property
     def failed(self) -> int:
-        return sum(self.batch.states[state] for state in _NOT_COMPLETED)
+        return sum(self.batch.states[state] for state in NOT_COMPLETED)
 
     @property
     def running(self) -> int:
@@ -220,7 +220,9 @@ class Progress(NamedTuple):
 
     @property
     def rate(self) -> float | None:
-        """Recently completed jobs per second; None if there are none, or the batch has just started."""
+        """Recently ended jobs per second; None if there are none, or the batch has just started or has ended."""
+        if not self.batch.open:
+            return None
         span = min(RECENT_MS, self.now_ms - self.batch.created_at)
         return self.batch.recent / span * 1000 if self.batch.recent and span >= MIN_RATE_MS else None
 
@@ -228,6 +230,11 @@ class Progress(NamedTuple):
     def left_ms(self) -> int | None:
         """The estimated remaining time; None without a rate."""
         return None if self.rate is None else round(self.batch.open / self.rate * 1000)
+
+    @property
+    def took_ms(self) -> int | None:
+        """How long an ended batch took; None if that is not known."""
+        return None if self.batch.ended_at is None else max(0, self.batch.ended_at - self.batch.created_at)
 
     def to_dict(self) -> dict[str, Any]:
         batch = self.batch
@@ -286,5 +293,5 @@ def wait_batch(
 
 def first_not_completed(store: Reads, name: str) -> list[Job]:
     """The first dead or cancelled job of the batch, if there is one."""
-    where = Filter(states=_NOT_COMPLETED, batches=frozenset({name}))
+    where = Filter(states=frozenset(NOT_COMPLETED), batches=frozenset({name}))
     return list(store.jobs(where, descending=False, limit=1))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from queuectl.errors import BatchNotFound
 from queuectl.jobs.spec import NewJob
@@ -14,6 +15,8 @@ from queuectl.store.counters import EVER
 from queuectl.store.enqueue import EnqueueSteps, new_job_ids
 from queuectl.store.transactions import Transactions
 from queuectl.store.types import RECENT_MS, Batch, CompletedBatch, CompletionJob, Row
+
+MAX_TIMED_JOBS: Final = 10_000  # of a batch of which `ended_at` is read
 
 
 def batch_of(row: Row, states: Iterable[tuple[str, int]], *, recent: int = 0) -> Batch:
@@ -62,15 +65,19 @@ class Batches:
         )
         if not found:
             raise BatchNotFound(name)
-        return batch_of(found[0], [(state, jobs) for state, jobs in states], recent=recent[0][0])
+        return self._with_ends([batch_of(found[0], [(state, jobs) for state, jobs in states], recent=recent[0][0])])[0]
 
     def all(self) -> list[Batch]:
-        """The newest first; `recent` is 0."""
-        found, counted = self._tx.each(("batches", ()), ("all_batch_states", ()), plan_freely=True)
+        """The newest first, without `ended_at`."""
+        since = self._tx.clock.now_ms() - RECENT_MS
+        found, counted, lately = self._tx.each(
+            ("batches", ()), ("all_batch_states", ()), ("batches_lately", {"since": since}), plan_freely=True
+        )
         states: dict[str, list[tuple[str, int]]] = {}
         for name, state, jobs in counted:
             states.setdefault(name, []).append((state, jobs))
-        return [batch_of(row, states.get(row[0], ())) for row in found]
+        recent: dict[str, int] = dict(lately)
+        return [batch_of(row, states.get(row[0], ()), recent=recent.get(row[0], 0)) for row in found]
 
     def page(self, *, limit: int, after: tuple[int, str] | None = None, match: str = "") -> list[Batch]:
         """Up to `limit` batches, the newest first, with `recent`; the cost depends on the size of these batches only. `after`: time
@@ -84,10 +91,19 @@ class Batches:
             of_each = [("batch_states", {"name": row[0]}) for row in found]
             lately, *counted = self._tx.each(("batches_lately", {"since": since}), *of_each)
         recent: dict[str, int] = dict(lately)
-        return [
-            batch_of(row, [(state, jobs) for state, jobs in states], recent=recent.get(row[0], 0))
-            for row, states in zip(found, counted, strict=True)
-        ]
+        return self._with_ends(
+            [
+                batch_of(row, [(state, jobs) for state, jobs in states], recent=recent.get(row[0], 0))
+                for row, states in zip(found, counted, strict=True)
+            ]
+        )
+
+    def _with_ends(self, batches: Sequence[Batch]) -> list[Batch]:
+        """With `ended_at` of those that have ended."""
+        ended = [one.name for one in batches if not one.open and one.added <= MAX_TIMED_JOBS]
+        found = self._tx.each(*(("batch_ended_at", {"name": name}) for name in ended)) if ended else []
+        ends = {name: rows[0][0] for name, rows in zip(ended, found, strict=True)}
+        return [one._replace(ended_at=ends.get(one.name)) for one in batches]
 
     def names(self) -> list[str]:
         """The newest first."""

@@ -279,6 +279,12 @@ select name, added, created_at, completed_at, on_complete, on_complete_job
  order by created_at desc, name desc
  limit :limit
 
+-- name: batch_ended_at
+-- When the latest job of a batch ended. Reads its jobs.
+select max(finished_at)
+  from queuectl.jobs
+ where batch = :name
+
 -- name: set_on_complete
 -- Set the completion job of a batch. Matches nothing if it has another one.
 update queuectl.batches

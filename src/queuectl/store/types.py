@@ -277,7 +277,8 @@ class Batch(NamedTuple):
     on_complete: str | None  # the command
     on_complete_job: str | None  # the ID of the completion job
     states: Mapping[State, int]
-    recent: int  # jobs completed within RECENT_MS
+    recent: int  # jobs that ended within RECENT_MS
+    ended_at: int | None = None  # when the latest job ended; None: while some have not, or if it takes long to find out
 
     @property
     def open(self) -> int:

@@ -42,6 +42,11 @@ def test_the_list_has_the_progress_of_each_batch(client: httpx.Client) -> None:
     assert 'aria-label="100% ended"' in row
     assert '4<span class="quiet"> of 12' in row
     assert re.search(r'batch=mixed&amp;state=dead&amp;state=cancelled" class="bad">8<', row)
+    one = client.get("/batches/mixed").text
+    assert "<dt>ended</dt><dd>4 completed, 8 dead</dd>" in one
+    took = re.findall(r"<dt>took</dt><dd>([^<]+)<", one)
+    assert re.findall(r"took ([^<]+)<", row) == took != []
+    assert "<dt>rate</dt>" not in one
 
 
 def test_a_batch_shows_its_failures_by_error_its_jobs_and_its_last_job(client: httpx.Client) -> None:
@@ -60,8 +65,15 @@ def test_a_batch_shows_its_failures_by_error_its_jobs_and_its_last_job(client: h
 def test_a_batch_is_cancelled_and_retried_after_a_preview(client: httpx.Client, site: Site) -> None:
     page = client.get("/batches/open").text
     assert "Cancel the batch" in page
-    assert "Retry failed jobs" not in page, "nothing has failed"
-    assert "Retry failed jobs" in client.get("/batches/mixed").text
+    assert "Retry " not in page, "nothing has failed"
+    mixed = client.get("/batches/mixed").text
+    assert "Retry 8 dead jobs</button>" in mixed
+    only = re.findall(r'<input type="hidden" name="(state)" value="(dead)">', mixed)
+    assert only == [("state", "dead")]
+    dialog = client.get("/act", params=[("action", "retry"), ("all", "1"), ("batch", "mixed"), *only]).text
+    assert "Retry 8 jobs?" in dialog
+    assert "will be skipped" not in dialog
+    assert dialog.count("· exit code ") == 5, "beside equal commands"
     asked = client.get("/act", params={"action": "cancel", "all": "1", "batch": "open", "back": "/batches/open"})
     assert "Cancel 2 jobs?" in asked.text
     said = {"action": "cancel", "all": "1", "batch": "open", "back": "/batches/open"}

@@ -7,15 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from queuectl.jobs.fingerprint import fingerprint
 from queuectl.jobs.model import Job
-from queuectl.jobs.states import State
+from queuectl.jobs.states import FINAL, State
 from queuectl.operations import wait as use
 from queuectl.operations.pages import encode_cursor
-from queuectl.operations.wait import Progress
+from queuectl.operations.wait import NOT_COMPLETED, Progress
 from queuectl.store.types import Filter
 from queuectl.store_threads import WebSession
+from queuectl.text import plural
 from queuectl.units import from_ms
 from queuectl.web.api.operation import read_cursor
-from queuectl.web.pages.actions import VERBS
+from queuectl.web.pages.actions import VERBS, Verb
 from queuectl.web.pages.jobs import table
 from queuectl.web.pages.render import PageRequest, View, with_query
 
@@ -86,9 +87,32 @@ def show_one(session: WebSession, ask: PageRequest) -> View:
         "most_read": MAX_FAILURES_READ if len(failed) == MAX_FAILURES_READ else None,
         **table(session.reads, (), ("batch", name)),
         "jobs": list(session.reads.jobs(jobs, limit=MAX_JOBS_SHOWN)),
-        "verbs": [VERBS["cancel"]] * bool(found.batch.open) + [VERBS["retry"]] * bool(found.failed),
+        "actions": _actions(found),
     }
     return View("batch.html", f"Batch {name}", values)
+
+
+class Offer(NamedTuple):
+    """An action on the jobs of a batch in these states."""
+
+    verb: Verb
+    label: str
+    states: list[str]
+
+
+def _actions(found: Progress) -> list[Offer]:
+    offers = []
+    if found.batch.open:
+        offers.append(Offer(VERBS["cancel"], "Cancel the batch", _able(VERBS["cancel"])))
+    if ended := [(state, jobs) for state in NOT_COMPLETED if (jobs := found.batch.states[state])]:
+        kinds = " and ".join(state.value for state, _ in ended)
+        label = f"Retry {plural(sum(jobs for _, jobs in ended), f'{kinds} job')}"
+        offers.append(Offer(VERBS["retry"], label, [state.value for state, _ in ended]))
+    return offers
+
+
+def _able(verb: Verb) -> list[str]:
+    return [state.value for state in State if state in verb.action.able]
 
 
 def _row(one: Progress) -> dict[str, Any]:
@@ -103,7 +127,9 @@ def _row(one: Progress) -> dict[str, Any]:
         "removed": one.removed,
         "is_open": bool(batch.open),
         "rate": one.rate,
-        "left_ms": one.left_ms if batch.open else None,
+        "left_ms": one.left_ms,
+        "took_ms": one.took_ms,
+        "ended": [(state.value, batch.states[state]) for state in DRAWN if state in FINAL and batch.states[state]],
         "created_at": from_ms(batch.created_at),
         "percent": 100 * (batch.added - batch.open) // max(1, batch.added),
         "pieces": pieces({State.COMPLETED: one.done, **{s: batch.states[s] for s in DRAWN[1:]}}, batch.added),

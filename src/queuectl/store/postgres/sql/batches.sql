@@ -35,20 +35,50 @@ select name
  limit 20
 
 -- name: batch_lately
--- The jobs of a batch that were completed since a time.
+-- How many jobs of a batch ended since a time.
 select count(*)
-  from queuectl.jobs
- where state = 'completed'
-   and finished_at > %(since)s
-   and batch = %(name)s
+  from (
+    select batch
+      from queuectl.jobs
+     where state = 'completed'
+       and finished_at > %(since)s
+       and batch = %(name)s
+     union all
+    select batch
+      from queuectl.jobs
+     where state = 'dead'
+       and finished_at > %(since)s
+       and batch = %(name)s
+     union all
+    select batch
+      from queuectl.jobs
+     where state = 'cancelled'
+       and finished_at > %(since)s
+       and batch = %(name)s
+) as ended
 
 -- name: batches_lately
--- The jobs of each batch that were completed since a time.
+-- How many jobs of each batch ended since a time.
 select batch, count(*)
-  from queuectl.jobs
- where state = 'completed'
-   and finished_at > %(since)s
-   and batch is not null
+  from (
+    select batch
+      from queuectl.jobs
+     where state = 'completed'
+       and finished_at > %(since)s
+       and batch is not null
+     union all
+    select batch
+      from queuectl.jobs
+     where state = 'dead'
+       and finished_at > %(since)s
+       and batch is not null
+     union all
+    select batch
+      from queuectl.jobs
+     where state = 'cancelled'
+       and finished_at > %(since)s
+       and batch is not null
+) as ended
  group by batch
 
 -- name: take_batch

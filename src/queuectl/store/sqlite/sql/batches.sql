@@ -35,20 +35,50 @@ select name
  limit 20
 
 -- name: batch_lately
--- The jobs of a batch that were completed since a time.
+-- How many jobs of a batch ended since a time.
 select count(*)
-  from jobs indexed by jobs_completed
- where state = 'completed'
-   and finished_at > :since
-   and batch = :name
+  from (
+    select batch
+      from jobs indexed by jobs_completed
+     where state = 'completed'
+       and finished_at > :since
+       and batch = :name
+     union all
+    select batch
+      from jobs indexed by jobs_ended
+     where state = 'dead'
+       and finished_at > :since
+       and batch = :name
+     union all
+    select batch
+      from jobs indexed by jobs_ended
+     where state = 'cancelled'
+       and finished_at > :since
+       and batch = :name
+) as ended
 
 -- name: batches_lately
--- The jobs of each batch that were completed since a time.
+-- How many jobs of each batch ended since a time.
 select batch, count(*)
-  from jobs indexed by jobs_completed
- where state = 'completed'
-   and finished_at > :since
-   and batch is not null
+  from (
+    select batch
+      from jobs indexed by jobs_completed
+     where state = 'completed'
+       and finished_at > :since
+       and batch is not null
+     union all
+    select batch
+      from jobs indexed by jobs_ended
+     where state = 'dead'
+       and finished_at > :since
+       and batch is not null
+     union all
+    select batch
+      from jobs indexed by jobs_ended
+     where state = 'cancelled'
+       and finished_at > :since
+       and batch is not null
+) as ended
  group by batch
 
 -- name: take_batch

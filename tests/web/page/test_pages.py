@@ -192,5 +192,7 @@ def test_a_user_without_a_token_can_sign_in(visit: Visit, site: Site) -> None:
 def test_a_missing_page_is_reported_on_a_page(visit: Visit) -> None:
     page = visit("/jobs/no-such-job")
     page.expected = ("404",)  # type: ignore[attr-defined]
-    assert "No job 'no-such-job'" in page.inner_text("main")
+    assert page.get_by_role("heading", name="Job not found").is_visible()
+    assert "There is no job with the ID no-such-job. It may have been removed." in page.inner_text("main")
+    assert page.get_by_role("link", name="All jobs").is_visible()
     assert page.get_by_role("link", name="Overview").is_visible()

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from queuectl.errors import QueuectlError, Unavailable
+from queuectl.errors import NotFound, QueuectlError, Unavailable
 from queuectl.store_threads import StorePools, WebSession
 from queuectl.web.auth import INVALID_CREDENTIALS, AuthConfig, no_token, with_cookie
 from queuectl.web.middleware import read_body
@@ -136,7 +136,14 @@ class Pages:
             notice = request.query_params.get("notice")
 
             def work(session: WebSession) -> Response:
-                return self._respond(session, ask, show(session, ask), (notice, self._notices.read(notice)))
+                try:
+                    found = show(session, ask)
+                except NotFound:
+                    gone = _gone(ask) if _wants_html(request) else None
+                    if gone is None:
+                        raise
+                    found = gone
+                return self._respond(session, ask, found, (notice, self._notices.read(notice)))
 
             return await self._pools.reads.ask(work)
 
@@ -202,9 +209,33 @@ class Pages:
 
     def problem(self, request: Request, problem: dict[str, Any]) -> str | None:
         """Render an error for a browser that requested a page; None for other clients."""
-        if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        if request.url.path.startswith("/api/") or not _wants_html(request):
             return None
         return self._renderer.problem(problem)
+
+
+def _wants_html(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+# What the pages below an entry of the navigation show, what identifies one, and why there may be none.
+_KINDS: Final[Mapping[str, tuple[str, str, str]]] = {
+    "/jobs": ("job", "ID", "It may have been removed."),
+    "/batches": ("batch", "name", "It may have been removed with its jobs."),
+    "/workers": ("worker", "ID", "It may have stopped."),
+    "/cron": ("schedule", "name", "It may have been removed."),
+    "/alerts": ("alert", "name", "It may have been removed."),
+}
+
+
+def _gone(ask: PageRequest) -> View | None:
+    """The page instead of one about something that is not there."""
+    path = current_path(ask.url)
+    if path not in _KINDS or not ask.path:
+        return None
+    kind, key, reason = _KINDS[path]
+    values = {"kind": kind, "key": key, "name": next(iter(ask.path.values())), "reason": reason, "all_url": path}
+    return View("missing.html", f"{kind.capitalize()} not found", values, HTTPStatus.NOT_FOUND)
 
 
 class _Static(StaticFiles):

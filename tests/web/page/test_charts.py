@@ -54,7 +54,8 @@ def test_times_in_messages_have_the_format_of_the_pages() -> None:
 
 
 @pytest.mark.parametrize(
-    "value, words", [(999, "999"), (1000, "1k"), (12_345, "12.3k"), (1_000_000, "1M"), (0.5, "0.5")]
+    "value, words",
+    [(999, "999"), (1000, "1,000"), (99_999, "99,999"), (123_456, "123.5k"), (1_000_000, "1M"), (0.5, "0.5")],
 )
 def test_a_number_is_abbreviated(value: float, words: str) -> None:
     assert render.short(value) == words

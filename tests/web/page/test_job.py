@@ -54,7 +54,7 @@ def test_a_job_that_a_dependency_cancelled_names_it_and_lists_no_runs(
     expect(page.locator("#why")).to_contain_text("because its dependency parent-e2e is cancelled. Retry runs it again.")
     expect(page.locator("#why").get_by_role("link", name="parent-e2e")).to_have_attribute("href", "/jobs/parent-e2e")
     expect(page.get_by_text("No runs yet")).to_have_count(0)
-    expect(page.locator(".graph text:not(.small)")).to_have_text(["parent-e2e", "child-e2e"])
+    expect(page.locator(".graph .clip:not(.small)")).to_have_text(["parent-e2e", "child-e2e"])
     expect(page.locator("#audit")).to_contain_text("enqueue")
     expect(page.get_by_role("link", name="JSON")).to_have_attribute("href", "/api/v1/jobs/child-e2e")
     expect(page.locator("dt:text-is('On dead') + dd")).to_have_text("https://a.example/…")

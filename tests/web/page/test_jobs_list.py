@@ -93,6 +93,16 @@ class TestColumns:
         assert notes == {"true": ["queue paused"], "false": ["held"], "high": ["held"], "low": ["not due"]}
         site.queuectl("cancel", "true", "false", check=0)
 
+    def test_the_column_of_tags_needs_a_job_with_one(self, http: httpx.Client) -> None:
+        assert "Batch and tags" in headers_of(http.get("/jobs?queue=shop").text)
+        assert "Batch and tags" not in headers_of(http.get("/jobs?queue=long").text)
+
+    def test_a_state_without_jobs_names_no_filter_to_remove(self, http: httpx.Client) -> None:
+        page = http.get("/jobs?state=blocked").text
+        assert "No blocked jobs" in page
+        assert "Remove a filter" not in page
+        assert "Remove a filter" in http.get("/jobs?state=blocked&queue=shop").text
+
     def test_headers_sort_and_sort_back(self, http: httpx.Client) -> None:
         first = http.get("/jobs?queue=shop&state=pending").text
         url = re.search(r'<a href="([^"]*)">Priority</a>', first)

@@ -99,7 +99,14 @@ def test_without_data_nothing_is_drawn() -> None:
 
 @pytest.mark.parametrize(
     "top, labels",
-    [(0, "0 1"), (1, "0 1"), (7, "0 2 4 6 8"), (42, "0 20 40 60"), (250, "0 100 200 300"), (4000, "0 1k 2k 3k 4k")],
+    [
+        (0, "0 1"),
+        (1, "0 1"),
+        (7, "0 2 4 6 8"),
+        (42, "0 20 40 60"),
+        (250, "0 100 200 300"),
+        (4000, "0 1,000 2,000 3,000 4,000"),
+    ],
 )
 def test_an_axis_of_counts_has_round_steps(top: float, labels: str) -> None:
     assert " ".join(tick.label for tick in count_scale(top).ticks) == labels

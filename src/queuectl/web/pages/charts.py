@@ -19,7 +19,7 @@ def rounded(value: float) -> float:
 MAX_BOXES: Final = 60  # more would be unreadable
 BOX_WIDTH, BOX_HEIGHT = 190, 44
 COLUMN_WIDTH, ROW_HEIGHT = 250, 60
-LABEL_LENGTH, NOTE_LENGTH = 21, 31
+MAX_TEXT: Final = 60  # more does not fit into a box; the browser truncates the rest
 
 
 class Box(NamedTuple):
@@ -107,14 +107,10 @@ def _columns(parents: Mapping[str, Sequence[str]]) -> Mapping[str, int]:
     return columns
 
 
-def _clip(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
-
-
 def _box(job: Job, at: tuple[int, int], *, is_root: bool) -> Box:
     text = command(job)
-    note = _clip(f"{job.state.value} · {text}", NOTE_LENGTH)
-    return Box(job.id, *at, job.state.value, _clip(job.id, LABEL_LENGTH), note, f"{job.id}: {text}", is_root)
+    note = f"{job.state.value} · {text}"[:MAX_TEXT]
+    return Box(job.id, *at, job.state.value, job.id[:MAX_TEXT], note, f"{job.id}: {text}", is_root)
 
 
 def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:

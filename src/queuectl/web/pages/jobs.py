@@ -148,9 +148,26 @@ def show(session: WebSession, ask: PageRequest) -> View:
         "since_choices": SINCE,
         "verbs": [verb for verb in LIST_VERBS if not where.states or where.states & verb.action.able],
         **_table(reads),
+        "nothing": _nothing(where.states) if set(dict(chosen.pairs)) == {"state"} else None,
         "is_empty": not any(sum(counts.values()) for counts in tally.values()),
     }
     return View("jobs.html", "Jobs", values)
+
+
+_NOTHING: Final[Mapping[State, str]] = {
+    State.BLOCKED: "Jobs waiting for other jobs appear here.",
+    State.PENDING: "Jobs waiting for a worker appear here.",
+    State.PROCESSING: "Running jobs appear here.",
+    State.FAILED: "Jobs waiting for another attempt appear here.",
+    State.COMPLETED: "Jobs that succeeded appear here.",
+    State.DEAD: "Jobs without attempts left appear here.",
+    State.CANCELLED: "Cancelled jobs appear here.",
+}
+
+
+def _nothing(states: frozenset[State]) -> tuple[str, str] | None:
+    """What an empty list of the jobs of one state says, without a filter to remove."""
+    return next(((f"No {state.value} jobs", _NOTHING[state]) for state in states if len(states) == 1), None)
 
 
 _NAMED_BY: Final = {"batch": "tags", "queue": "queue"}  # the column that shows a selector

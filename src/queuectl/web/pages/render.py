@@ -225,9 +225,9 @@ def number(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """For narrow columns: `12k`, `1.2M`."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if value >= size:
+    """For narrow columns: `99,999`, `120k`, `1.2M`."""
+    for size, unit, least in ((1_000_000, "M", 1_000_000), (1_000, "k", 100_000)):
+        if value >= least:
             return f"{value / size:.1f}".removesuffix(".0") + unit
     return number(round(value, 1) if value != int(value) else int(value))
 

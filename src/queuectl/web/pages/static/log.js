@@ -318,6 +318,7 @@ async function show(number) {
 /** Which lines are on the page. */
 function report() {
   const total = isAtEnd ? last : 0;
+  log.dataset.digits = String(Math.max(last, log.dataset.total)).length; // the width of the line numbers
   const text = last < first ? "" : `Lines ${first.toLocaleString("en")}–${last.toLocaleString("en")}${total ? ` of ${total.toLocaleString("en")}` : ""}`;
   viewer.querySelector("[data-range]").textContent = text;
   viewer.querySelector("[data-do=earlier]").hidden = first <= 1;

@@ -48,6 +48,7 @@ RECORD_AFTER: Final = 0.02
 START_BATCH_SIZE: Final = 16
 NO_SLOT: Final = "its worker had no slot for it"  # why a claim was given back
 CHECK_EVERY: Final = 0.02  # whether all processes of a run that is being terminated are gone
+MAX_LOST_PLACES: Final = 512  # in the journal, which has 2,047
 
 
 class Executor:
@@ -243,6 +244,19 @@ class Executor:
             with contextlib.suppress(OSError):
                 os.unlink(journal)
 
+    def refused(self, tokens: Iterable[str]) -> None:
+        """The store did not take the ends of these: another worker has the jobs, or is about to rescue them and reads our journal."""
+        tokens = list(tokens)
+        places = {token: run.place for token in tokens if (run := self.runs.get(token)) is not None}
+        self.recorded(tokens)
+        self._keep_places(places)
+
+    def _keep_places(self, places: Mapping[str, int]) -> None:
+        """A rescue is over long before as many others are lost."""
+        self._lost_places |= places
+        for token in list(self._lost_places)[:-MAX_LOST_PLACES]:
+            del self._lost_places[token]
+
     def release_prefetched(self, claims: Iterable[Claim] | None = None) -> None:
         """Start none of these; None: none of those that wait for a slot."""
         if claims is None:
@@ -308,7 +322,7 @@ class Executor:
         self.runs.move(run, RunState.EXITED)
         if run.is_lost or (run.why is Why.UNKNOWN_EXIT and (ended is None or ended.reason is not None)):
             self.runs.remove(run)
-            self._lost_places[run.claim.token] = run.place
+            self._keep_places({run.claim.token: run.place})
             if run.child is not None:
                 self._processes.recorded(run.child)
             if not run.is_lost:

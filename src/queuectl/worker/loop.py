@@ -299,7 +299,8 @@ class Worker:
         return written
 
     def _note_exchange(self, written: Exchange) -> None:
-        self._executor.recorded(end.claim.token for end in (*(end for end, _ in written.settled), *written.lost))
+        self._executor.recorded(end.claim.token for end, _ in written.settled)
+        self._executor.refused(end.claim.token for end in written.lost)
         if self._output_sync is not None:
             self._output_sync.note(self._executor.tokens)
         for end, settlement in written.settled:

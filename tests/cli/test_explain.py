@@ -33,9 +33,8 @@ def test_a_running_job_is_explained_with_its_process(queuectl: Program, start_wo
     queuectl("enqueue", "--id", "j", "--timeout", "1h", "exec sleep 1000", check=0)
     wait_until(lambda: queuectl("show", "j", "--json", check=0).json["history"][-1:] and pid(queuectl), what="its pid")
     reported = queuectl("explain", "j", check=0)
-    assert (
-        f"on worker ada at {queuectl('worker', 'list', '--json').json[0]['host']}, pid {pid(queuectl)}." in reported.out
-    )
+    host = queuectl("worker", "list", "--json", check=0).json[0]["host"]
+    assert f" on worker ada at {host} (run 1, PID {pid(queuectl)}), since " in reported.out
     assert "of its timeout of 1h are left." in reported.out
     queuectl("cancel", "j", check=0)
     assert "It was cancelled at " in queuectl("explain", "j", check=0).out
